@@ -21,7 +21,7 @@ mod relayed;
 mod rooms;
 mod serving;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -87,8 +87,8 @@ pub struct Transport {
     /// Calls that are not over.
     handles: RemoteCalls<Handle>,
     requests: Requests,
-    /// Messages for which their applications had no room.
-    waiting: VecDeque<(Arc<Port>, Vec<u8>)>,
+    /// Messages for which their applications had no room. The hub says when there is.
+    waiting: RemoteCalls<(Arc<Port>, Vec<u8>)>,
     /// By name: services that other hosts can bind.
     served: HashMap<&'static str, &'static ServiceInfo>,
     /// As of which change of the hub's exports.
@@ -127,7 +127,7 @@ impl Transport {
             inbox: Arc::default(),
             handles: RemoteCalls::default(),
             requests: Requests::default(),
-            waiting: VecDeque::new(),
+            waiting: RemoteCalls::default(),
             served: HashMap::new(),
             served_changes: u64::MAX,
             due: Time::ZERO,
@@ -157,8 +157,8 @@ impl Transport {
             self.requests.forget_routes();
             self.serve(hub);
         }
-        let mut has_moved = self.retry(hub, now);
-        while let Some(event) = hub.poll_remote(now) {
+        let mut has_moved = false;
+        while let Some(event) = hub.poll_remote() {
             has_moved = true;
             match event {
                 RemoteEvent::Begin(call) => self.begin(hub, *call, now),
@@ -169,6 +169,11 @@ impl Transport {
                     // What has come in is not the hub's to cancel.
                     Some(Handle::Request(_)) | None => {}
                 },
+                RemoteEvent::Room(call) => {
+                    if let Some((port, bytes)) = self.waiting.remove(call) {
+                        self.offer(hub, port, bytes, now);
+                    }
+                }
             }
         }
         if has_moved || now >= self.due {
@@ -200,12 +205,7 @@ impl Transport {
         self.due = Time::ZERO;
         let is_heard = self.inbox.is_empty() && self.grpc.is_quiet();
         let is_heard = is_heard && !self.event_loop.has_events();
-        match (is_heard, self.waiting.is_empty()) {
-            (false, _) => Some(Duration::ZERO),
-            // Nobody tells when an application has room again.
-            (true, false) => Some(wait.map_or(IDLE_EVERY, |wait| wait.min(IDLE_EVERY))),
-            (true, true) => wait,
-        }
+        if is_heard { wait } else { Some(Duration::ZERO) }
     }
 
     /// Lets other hosts bind what applications serve.
@@ -266,10 +266,10 @@ impl Transport {
     fn feed<M: Memory>(&mut self, hub: &mut Hub<M>, call: RemoteCall, now: Time) {
         let port = match self.handles.get(call) {
             Some(Handle::Future(port)) if port.is_free() => port.clone(),
-            Some(Handle::Request(name)) => return self.answer(hub, (call, *name), now),
+            Some(Handle::Request(name)) => return self.answer(hub, (call, *name)),
             _ => return,
         };
-        let Some(item) = hub.next_remote_item(call, now) else { return };
+        let Some(item) = hub.next_remote_item(call) else { return };
         let item = match item {
             RemoteItem::Message(message) => encoded(&message).map(Item::Message),
             RemoteItem::Close => Ok(Item::Close),
@@ -303,11 +303,7 @@ impl Transport {
     fn hear<M: Memory>(&mut self, hub: &mut Hub<M>, said: Said, now: Time) {
         match said {
             Said::Begun(port, begun) => self.come_in(hub, &port, *begun, now),
-            Said::Message(port, bytes) => {
-                if let Some(bytes) = hand_over(hub, &port, bytes, now) {
-                    self.waiting.push_back((port, bytes));
-                }
-            }
+            Said::Message(port, bytes) => self.offer(hub, port, bytes, now),
             Said::Closed(port) => self.with(&port, |call| hub.remote_close(call, now)),
             Said::Head(port, metadata) => {
                 self.with(&port, |call| hub.remote_head(call, metadata, now));
@@ -354,17 +350,16 @@ impl Transport {
         }
     }
 
-    /// Hands messages over for whose applications there is room now.
-    fn retry<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
-        let mut has_moved = false;
-        for _ in 0..self.waiting.len() {
-            let (port, bytes) = self.waiting.pop_front().expect("there are so many");
-            match hand_over(hub, &port, bytes, now) {
-                Some(bytes) => self.waiting.push_back((port, bytes)),
-                None => has_moved = true,
+    /// Hands a message over, or keeps it until its application has room.
+    fn offer<M: Memory>(&mut self, hub: &mut Hub<M>, port: Arc<Port>, bytes: Vec<u8>, now: Time) {
+        // A call that did not begin takes anything.
+        if let Some(call) = port.call() {
+            if !hub.has_room_for_remote(call) {
+                return self.waiting.insert(call, (port, bytes));
             }
+            hub.remote_message(call, &bytes, now);
         }
-        has_moved
+        port.accept();
     }
 
     fn with(&self, port: &Port, what: impl FnOnce(RemoteCall)) {
@@ -376,8 +371,8 @@ impl Transport {
     fn forget(&mut self, port: &Port) {
         if let Some(call) = port.call() {
             self.handles.remove(call);
+            self.waiting.remove(call);
         }
-        self.waiting.retain(|(of, _)| !std::ptr::eq(&**of, port));
     }
 }
 
@@ -385,24 +380,6 @@ impl AsFd for Transport {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
-}
-
-/// Hands a message over, or gives it back if its application has no room.
-fn hand_over<M: Memory>(
-    hub: &mut Hub<M>,
-    port: &Port,
-    bytes: Vec<u8>,
-    now: Time,
-) -> Option<Vec<u8>> {
-    // A call that did not begin takes anything.
-    if let Some(call) = port.call() {
-        if !hub.has_room_for_remote(call) {
-            return Some(bytes);
-        }
-        hub.remote_message(call, &bytes, now);
-    }
-    port.accept();
-    None
 }
 
 /// A message behind room for its head: its image, or protobuf.
@@ -436,3 +413,6 @@ fn end_item(end: RemoteEnd) -> Item {
     };
     Item::End { result, metadata, trailers }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,10 +13,12 @@ use petasos_message::{NativeMsg, Types};
 use petasos_shm::OwnedHeap;
 use thiserror::Error;
 
+use crate::crowd::Crowd;
 use crate::fields::DeclaredFields;
 use crate::flow::Flow;
 use crate::known::Known;
 use crate::numbers::CallNumbers;
+use crate::remote_calls::RemoteCall;
 use crate::routes::Routes;
 use crate::schemas::{Binding, BoundMethod, MethodAt};
 use crate::stats::{Stats, Way};
@@ -33,7 +35,8 @@ pub struct ApplicationLimits {
     /// Bytes of messages that the service holds for it, in both directions. Its requests that are
     /// with a transport have as many beside.
     pub held_bytes_max: usize,
-    /// Bytes of its messages that wait to leave this host. While there are more, it is not heard.
+    /// Bytes of its messages that wait to leave this host, of which a stream's count 1024 at least.
+    /// With more, the stream ends in which most waits (D8).
     pub beyond_bytes_max: usize,
     /// Descriptors that wait for room in its ring.
     pub descriptors_max: usize,
@@ -42,7 +45,7 @@ pub struct ApplicationLimits {
 }
 
 impl Default for ApplicationLimits {
-    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 4 MiB on their way out,
+    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 32 MiB on their way out,
     /// 1024 descriptors, and 1 MiB of each stream.
     fn default() -> ApplicationLimits {
         ApplicationLimits {
@@ -50,7 +53,7 @@ impl Default for ApplicationLimits {
             message_bytes_max: 16 << 20,
             metadata_bytes_max: 16 << 10,
             held_bytes_max: 64 << 20,
-            beyond_bytes_max: 4 << 20,
+            beyond_bytes_max: 32 << 20,
             descriptors_max: 1024,
             grant_bytes: 1 << 20,
         }
@@ -140,8 +143,10 @@ pub struct Application<M> {
     pub(crate) bodies: Vec<Held>,
     /// By direction: what the application has sent, and what it is to receive.
     pub(crate) held: [Holding; 2],
-    /// Bytes of its messages that wait for the transport.
-    pub(crate) beyond_bytes: usize,
+    /// Its messages that wait for the transport.
+    pub(crate) beyond: Crowd,
+    /// Calls of which the transport has messages, for which there is no room in all.
+    pub(crate) refused: VecDeque<RemoteCall>,
     /// Bytes of its requests that the transport has and that have not ended.
     pub(crate) carried_bytes: usize,
     /// By the index of the call in the datapath.
@@ -195,7 +200,8 @@ impl<M: Memory> Application<M> {
             routes: Routes::default(),
             bodies: Vec::new(),
             held: [Holding::default(); 2],
-            beyond_bytes: 0,
+            beyond: Crowd::default(),
+            refused: VecDeque::new(),
             carried_bytes: 0,
             calls: Vec::new(),
             by_number: CallNumbers::default(),
@@ -313,7 +319,13 @@ impl<M: Memory> Application<M> {
     pub fn has_room(&self) -> bool {
         self.is_below(Direction::Outbound)
             && self.descriptors.len() < self.limits.descriptors_max
-            && self.beyond_bytes < self.limits.beyond_bytes_max
+            && self.beyond.is_heard()
+    }
+
+    /// Whether nothing of its streams with other hosts is to be looked at.
+    #[inline]
+    pub(crate) fn is_calm(&self) -> bool {
+        self.beyond.is_small(self.limits.beyond_bytes_max) && self.refused.is_empty()
     }
 
     /// Whether another message can be held for the application. The last one may go beyond the

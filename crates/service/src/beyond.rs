@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use petasos_abi::COUNTED_BYTES_MIN;
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};
 use petasos_engine::{Application as Number, CallId, Peer};
@@ -18,16 +19,17 @@ use crate::{Binding, BoundMethod};
 pub struct RemoteLimits {
     /// Calls in both directions.
     pub calls_max: usize,
-    /// How long the messages of a call may wait while its application is held up.
-    pub stall: Duration,
+    /// How long an application is not heard when as many of its messages wait to leave as may,
+    /// before streams of its end.
+    pub pause: Duration,
     /// Peers whose calls are told from those of others.
     pub peers_max: usize,
 }
 
 impl Default for RemoteLimits {
-    /// 16,384 calls, 10 s, and 65,536 peers.
+    /// 16,384 calls, 100 ms, and 65,536 peers.
     fn default() -> RemoteLimits {
-        RemoteLimits { calls_max: 1 << 14, stall: Duration::from_secs(10), peers_max: 1 << 16 }
+        RemoteLimits { calls_max: 1 << 14, pause: Duration::from_millis(100), peers_max: 1 << 16 }
     }
 }
 
@@ -41,6 +43,9 @@ pub enum RemoteEvent {
     Ready(RemoteCall),
     /// The call is to end, if it still runs: nobody waits for it.
     Cancel(RemoteCall),
+    /// A message for which there was [no room](crate::Hub::has_room_for_remote) may be offered
+    /// again: there is room, or the call is done. Said once for each time that there was none.
+    Room(RemoteCall),
 }
 
 /// A call that an application of this host makes.
@@ -135,6 +140,7 @@ pub(crate) enum Queued {
     Begin(RemoteCall),
     Ready(RemoteCall),
     Cancel(RemoteCall),
+    Room(RemoteCall),
 }
 
 /// A call that is not done.
@@ -153,8 +159,8 @@ pub(crate) struct Entry {
     pub(crate) carried_bytes: usize,
     /// The transport knows, or will be told, that something waits.
     pub(crate) is_told: bool,
-    /// When the transport last took something, or had nothing to take.
-    pub(crate) taken_at: Time,
+    /// The transport has a message for which there was no room.
+    pub(crate) is_refused: bool,
 }
 
 /// The calls that have one end beyond this host.
@@ -168,7 +174,6 @@ pub(crate) struct Remote {
     /// By service: which application serves it, as of [`Remote::known_changes`].
     pub(crate) exports: HashMap<Arc<str>, Number>,
     pub(crate) known_changes: u64,
-    pub(crate) stalls_due: Time,
 }
 
 impl Remote {
@@ -181,14 +186,13 @@ impl Remote {
             peers: HashMap::new(),
             exports: HashMap::new(),
             known_changes: u64::MAX,
-            stalls_due: Time::ZERO,
         }
     }
 
     /// Whether another call may begin.
     pub(crate) fn check_room(&self) -> Result<(), Status> {
-        // Of each call there are a begin, a cancel and one notice in the queue at most; of those
-        // that are over before the transport has looked, the begin stays.
+        // Of each call there are a begin, a cancel and a notice of each kind in the queue at most;
+        // of those that are over before the transport has looked, the begin stays.
         let is_full = self.calls.len() >= self.limits.calls_max
             || self.queue.len() >= 4 * self.limits.calls_max;
         if is_full {
@@ -203,7 +207,6 @@ impl Remote {
         &mut self,
         (application, id): (Number, CallId),
         begin: impl FnOnce(RemoteCall) -> Option<Box<Outgoing>>,
-        now: Time,
     ) -> RemoteCall {
         let call = self.names.take();
         let begin = begin(call);
@@ -217,7 +220,7 @@ impl Remote {
             bytes: 0,
             carried_bytes: 0,
             is_told: false,
-            taken_at: now,
+            is_refused: false,
         };
         self.calls.insert(call, entry);
         call
@@ -225,46 +228,57 @@ impl Remote {
 
     /// A call is done.
     pub(crate) fn remove(&mut self, call: RemoteCall) -> Option<Entry> {
-        let entry = self.calls.remove(call)?;
+        let mut entry = self.calls.remove(call)?;
         self.names.release(call);
+        if std::mem::take(&mut entry.is_refused) {
+            self.queue.push_back(Queued::Room(call));
+        }
         Some(entry)
     }
 
-    /// A call of this host's has passed its caller's policies.
+    /// A call of this host's has passed its caller's policies. Gives the bytes that wait with it.
     pub(crate) fn queue_begin(
         &mut self,
         call: RemoteCall,
         (message, metadata, deadline): (Option<NativeMsg>, Metadata, Time),
-    ) {
-        let Some(entry) = self.calls.get_mut(call) else { return };
-        let Some(begin) = &mut entry.begin else { return };
-        entry.bytes += message.as_ref().map_or(0, |message| message.image().len());
+    ) -> usize {
+        let Some(entry) = self.calls.get_mut(call) else { return 0 };
+        let Some(begin) = &mut entry.begin else { return 0 };
+        let bytes = message.as_ref().map_or(0, |message| message.image().len());
+        entry.bytes += bytes;
         (begin.message, begin.metadata, begin.deadline) = (message, metadata, deadline);
         self.queue.push_back(Queued::Begin(call));
+        bytes
     }
 
-    /// Queues something for the other end.
-    pub(crate) fn push(&mut self, call: RemoteCall, item: RemoteItem, now: Time) {
-        let Some(entry) = self.calls.get_mut(call) else { return };
-        entry.bytes += item.bytes();
-        if entry.items.is_empty() {
-            entry.taken_at = now;
-        }
+    /// Queues something for the other end. Gives the bytes that wait with it.
+    pub(crate) fn push(&mut self, call: RemoteCall, item: RemoteItem) -> usize {
+        let Some(entry) = self.calls.get_mut(call) else { return 0 };
+        let bytes = item.bytes();
+        entry.bytes += bytes;
         entry.items.push_back(item);
         // What is not with the transport yet is looked at when it is.
         if !entry.is_told && entry.begin.is_none() {
             entry.is_told = true;
             self.queue.push_back(Queued::Ready(call));
         }
+        bytes
     }
 
-    /// Drops what waits of a call that is served here for the transport, and gives its bytes. What
-    /// waits of others goes when they are cancelled.
+    /// Drops the items of a call that wait for the transport, and gives their bytes.
     pub(crate) fn drop_waiting(&mut self, call: RemoteCall) -> usize {
-        let entry = self.calls.get_mut(call).filter(|entry| !entry.is_outgoing);
-        let Some(entry) = entry else { return 0 };
-        entry.items.clear();
-        std::mem::take(&mut entry.bytes)
+        let Some(entry) = self.calls.get_mut(call) else { return 0 };
+        let bytes = entry.items.drain(..).map(|item| item.bytes()).sum();
+        entry.bytes -= bytes;
+        bytes
+    }
+
+    /// A message for which there was no room may be offered again, if there is one.
+    pub(crate) fn tell_room(&mut self, call: RemoteCall) {
+        let Some(entry) = self.calls.get_mut(call) else { return };
+        if std::mem::take(&mut entry.is_refused) {
+            self.queue.push_back(Queued::Room(call));
+        }
     }
 
     /// The caller, at this host, has given a call up. Gives what there was of it.
@@ -292,12 +306,13 @@ impl Remote {
 }
 
 impl RemoteItem {
+    /// How many bytes it counts.
     pub(crate) fn bytes(&self) -> usize {
-        let message = match self {
-            RemoteItem::Message(message) => Some(message),
-            RemoteItem::End(end) => end.message.as_ref(),
-            RemoteItem::Close | RemoteItem::Head(_) => None,
-        };
-        message.map_or(0, |message| message.image().len())
+        match self {
+            // Short ones take memory, too (D8).
+            RemoteItem::Message(message) => message.image().len().max(COUNTED_BYTES_MIN as usize),
+            RemoteItem::End(end) => end.message.as_ref().map_or(0, |message| message.image().len()),
+            RemoteItem::Close | RemoteItem::Head(_) => 0,
+        }
     }
 }

@@ -8,6 +8,7 @@ use petasos_engine::{Application as Number, AsideLoad, CallId};
 use crate::application::{Application, Memory};
 use crate::beyond::BEYOND;
 use crate::hub::Hub;
+use crate::remote_calls::RemoteCall;
 
 impl<M: Memory> Application<M> {
     /// The application was given a message of a call.
@@ -63,8 +64,10 @@ impl<M: Memory> Hub<M> {
     pub(crate) fn note_given(&mut self, number: Number) {
         let Some(application) = self.application(number) else { return };
         let mut given = std::mem::take(&mut application.given);
-        for (far, call) in given.drain(..).filter(|(far, _)| *far != BEYOND) {
-            if let Some(other) = self.application(far) {
+        for (far, call) in given.drain(..) {
+            if far == BEYOND {
+                self.note_room(RemoteCall::from_number(call.to_number()));
+            } else if let Some(other) = self.application(far) {
                 other.note_taken(call);
             }
         }

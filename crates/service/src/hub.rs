@@ -225,7 +225,7 @@ impl<M: Memory> Hub<M> {
         for known in calls {
             let Some((far, call)) = known.far else { continue };
             if far == BEYOND {
-                self.remote_left(call, now);
+                self.remote_left(call);
                 continue;
             }
             let Some(other) = self.application(far) else { continue };
@@ -257,7 +257,7 @@ impl<M: Memory> Hub<M> {
     #[inline]
     fn turn_each(&mut self, now: Time, run: impl Fn(&mut Datapath) -> Turn) -> bool {
         let mut has_moved = false;
-        self.wake_at = self.end_stalled(now);
+        self.wake_at = Time::NEVER;
         let mut numbers = std::mem::take(&mut self.turn);
         numbers.clear();
         numbers.extend(self.applications.keys());
@@ -271,8 +271,14 @@ impl<M: Memory> Hub<M> {
             has_moved |= application.deliver(now);
             application.free_void();
             application.end_unread(now);
+            let is_calm = application.is_calm();
             if !application.given.is_empty() {
                 self.note_given(Number(number));
+            }
+            if !is_calm {
+                let (moved, due) = self.mind_beyond(Number(number), now);
+                has_moved |= moved;
+                self.wake_at = self.wake_at.min(due);
             }
         }
         self.turn = numbers;
@@ -336,7 +342,7 @@ impl<M: Memory> Hub<M> {
         let route = match caller.routes.get(wanted, changes) {
             Some(route) => route,
             None => match self.target_beyond(number, id) {
-                Some(target) => return self.connect_beyond((number, id), target, now),
+                Some(target) => return self.connect_beyond((number, id), target),
                 None => self.find_route(number, id)?,
             },
         };
@@ -401,7 +407,7 @@ impl<M: Memory> Hub<M> {
         let Some((far, call)) = far else { return };
         let (near, is_message) = (item.call, item.kind == ItemKind::Message);
         let is_handed = match far == BEYOND {
-            true => self.hand_out((number, call), item, body, now),
+            true => self.hand_out((number, call), item, body),
             false => self.hand_to((far, call), item, body, now),
         };
         if is_message

@@ -33,6 +33,7 @@ mod application;
 mod applications;
 mod beyond;
 mod counting;
+mod crowd;
 mod fields;
 mod flow;
 mod granting;

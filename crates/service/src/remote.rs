@@ -16,20 +16,23 @@
 //! # What is held
 //!
 //! Messages for the other end wait here until the transport takes them
-//! ([`Hub::next_remote_item`]), which it does when the call's connection has room. While more than
-//! [`beyond_bytes_max`](crate::ApplicationLimits) of one application wait, its ring is not read. A
-//! call whose messages nobody takes for [`RemoteLimits::stall`] meanwhile is ended, so that one
-//! peer does not hold up an application for ever. Requests of unary calls count until their calls
-//! end: beyond [`held_bytes_max`](crate::ApplicationLimits), no further call leaves. In the other
-//! direction the transport asks [`Hub::has_room_for_remote`] before it hands a message over.
+//! ([`Hub::next_remote_item`]), which it does when the call's connection has room. The credit of a
+//! stream bounds what waits of it (D8). If more than
+//! [`beyond_bytes_max`](crate::ApplicationLimits) of one application wait, it is not heard for
+//! [`RemoteLimits::pause`] at most; then the streams end in which most waits. Requests of unary
+//! calls count until their calls end: beyond [`held_bytes_max`](crate::ApplicationLimits), no
+//! further call leaves. In the other direction the transport asks [`Hub::has_room_for_remote`]
+//! before it hands a message over, and is told by [`RemoteEvent::Room`] when to ask again.
 //!
 //! [`Hub::poll_remote`]: crate::Hub::poll_remote
 //! [`Hub::next_remote_item`]: crate::Hub::next_remote_item
 //! [`Hub::has_room_for_remote`]: crate::Hub::has_room_for_remote
-//! [`RemoteLimits::stall`]: crate::RemoteLimits::stall
+//! [`RemoteEvent::Room`]: crate::RemoteEvent::Room
+//! [`RemoteLimits::pause`]: crate::RemoteLimits::pause
 
 mod handing;
 mod incoming;
 mod returned;
+mod room;
 
 pub use incoming::{Incoming, RemoteCaller, RouteIn};

@@ -91,8 +91,7 @@ fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), Ste
         *field = usize::try_from(value).expect("ranges fit an address");
     }
     // What waits to leave the host is held, too.
-    let default = ApplicationLimits::default().beyond_bytes_max;
-    limits.beyond_bytes_max = default.min(limits.held_bytes_max);
+    limits.beyond_bytes_max = limits.held_bytes_max / 2;
     Ok(())
 }
 

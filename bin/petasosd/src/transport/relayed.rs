@@ -204,10 +204,9 @@ impl Transport {
         &mut self,
         hub: &mut Hub<M>,
         (call, name): (RemoteCall, RequestName),
-        now: Time,
     ) {
         // A unary call has nothing else.
-        while let Some(item) = hub.next_remote_item(call, now) {
+        while let Some(item) = hub.next_remote_item(call) {
             let RemoteItem::End(end) = item else { continue };
             self.handles.remove(call);
             let takes_image = self.requests.take(name).is_some_and(|(_, takes_image)| takes_image);

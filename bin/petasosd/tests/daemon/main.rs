@@ -8,6 +8,7 @@ mod check;
 mod plugins;
 mod process;
 mod remote;
+mod remote_unread;
 mod support;
 
 use std::time::Duration;

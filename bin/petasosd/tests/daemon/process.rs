@@ -119,6 +119,11 @@ impl Daemon {
         &self.folder
     }
 
+    /// What the system says of its first thread.
+    pub fn status(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap()
+    }
+
     /// Where operators connect.
     pub fn admin_socket(&self) -> PathBuf {
         self.folder.join("admin.sock")

@@ -30,7 +30,7 @@ fn deny(name: &str) -> String {
 }
 
 /// Two daemons, of which the first knows the second as `greeter`.
-fn pair(test: &str) -> (Daemon, Daemon) {
+pub fn pair(test: &str) -> (Daemon, Daemon) {
     let (there, address) = Daemon::start_reached(&format!("{test}-there"), None, THERE, &[]);
     let peers = [("greeter", &*address)];
     (Daemon::start_reached(&format!("{test}-here"), None, HERE, &peers).0, there)

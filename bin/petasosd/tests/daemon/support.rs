@@ -36,6 +36,8 @@ pub struct Client {
     unheard: VecDeque<Descriptor>,
     /// D8, by the numbers of streams.
     flows: HashMap<u64, (Credit, Taken)>,
+    /// It grants what it hears of streams.
+    pub reads: bool,
 }
 
 /// What an application hears, with texts for messages.
@@ -66,7 +68,8 @@ impl Client {
             Ask::Bind { offset, bytes: place.1, is_served, service: Text::new("greet.Greeter") };
         assert_eq!(attachment.ask(&bind).unwrap(), 0);
         let (unheard, flows) = (VecDeque::new(), HashMap::new());
-        Client { attachment, schema: place, lane, blocks, types, calls: 0, unheard, flows }
+        let (calls, reads) = (0, true);
+        Client { attachment, schema: place, lane, blocks, types, calls, unheard, flows, reads }
     }
 
     pub fn target(&mut self, name: &str) -> u32 {
@@ -137,6 +140,42 @@ impl Client {
         self.say(&Descriptor::Message { call, message });
     }
 
+    /// Whether a stream has credit for another message now.
+    pub fn may_say(&mut self, call: CallNumber) -> bool {
+        self.hear_now();
+        self.flow(call).0.may_send()
+    }
+
+    /// The calls that have ended by now, with their statuses. All else that was said is dropped.
+    pub fn ends(&mut self) -> Vec<(CallNumber, u8)> {
+        self.hear_now();
+        let mut ends = Vec::new();
+        for said in std::mem::take(&mut self.unheard) {
+            if let Descriptor::End { call, status, message, metadata, .. } = said {
+                self.release(metadata);
+                self.release(message);
+                ends.push((call, status));
+            }
+        }
+        ends
+    }
+
+    /// Hears what was said by now, and keeps what it does not know itself.
+    fn hear_now(&mut self) {
+        while let Some(said) = self.lane.pop().unwrap() {
+            let said = self.noted(said);
+            self.unheard.extend(said);
+        }
+        self.lane.release();
+    }
+
+    /// Answers a unary call.
+    pub fn respond(&mut self, call: CallNumber, text: &str) {
+        let message = self.written("greet.Response", "text", text);
+        let metadata = Contents::NONE;
+        self.say(&Descriptor::End { call, status: 0, has_not_run: false, message, metadata });
+    }
+
     /// Ends a call that it serves, with a status.
     pub fn end(&mut self, call: CallNumber, status: u8) {
         let (message, metadata, has_not_run) = (Contents::NONE, Contents::NONE, false);
@@ -157,7 +196,8 @@ impl Client {
                     Side::Service => ("greet.Request", "name"),
                 };
                 let text = self.read(name, field, message);
-                if let Some(bytes) = self.flow(call).1.add(message.bytes) {
+                let grant = self.flow(call).1.add(message.bytes);
+                if let Some(bytes) = grant.filter(|_| self.reads) {
                     self.say(&Descriptor::Grant { call, bytes });
                 }
                 Heard::Message(call, text)

@@ -2,7 +2,6 @@
 //! are answered.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};
@@ -10,7 +9,7 @@ use petasos_engine::{Application as Number, CallId, Direction, Finished, ItemKin
 use petasos_message::{DecodeError, DecodeLimits, Input, NativeMsg, Types};
 use petasos_schema::MessageId;
 
-use crate::application::{Application, Body, Memory};
+use crate::application::{Body, Memory};
 use crate::beyond::{
     Encoded, Entry, Outgoing, Queued, Remote, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
     RemoteOutcome, far,
@@ -20,9 +19,6 @@ use crate::known::Known;
 use crate::remote_calls::RemoteCall;
 use crate::stats::Way;
 
-/// While an application is held up, it is looked so often whether a call has to end for it.
-const STALLS_EVERY: Duration = Duration::from_millis(200);
-
 impl<M: Memory> Hub<M> {
     /// From now on there is a transport: calls may leave this host and come in.
     pub fn allow_remote(&mut self, limits: RemoteLimits) {
@@ -30,11 +26,12 @@ impl<M: Memory> Hub<M> {
     }
 
     /// What the transport is to do next.
-    pub fn poll_remote(&mut self, now: Time) -> Option<RemoteEvent> {
+    pub fn poll_remote(&mut self) -> Option<RemoteEvent> {
         let remote = self.remote.as_mut()?;
         loop {
             match remote.queue.pop_front()? {
                 Queued::Cancel(call) => return Some(RemoteEvent::Cancel(call)),
+                Queued::Room(call) => return Some(RemoteEvent::Room(call)),
                 Queued::Ready(call) if remote.calls.get(call).is_some() => {
                     return Some(RemoteEvent::Ready(call));
                 }
@@ -43,14 +40,14 @@ impl<M: Memory> Hub<M> {
                     let begin = entry.begin.take().expect("it was queued once");
                     let bytes = begin.message.as_ref().map_or(0, |message| message.image().len());
                     entry.bytes -= bytes;
-                    (entry.carried_bytes, entry.taken_at) = (bytes, now);
+                    entry.carried_bytes = bytes;
                     if !entry.items.is_empty() {
                         entry.is_told = true;
                         remote.queue.push_front(Queued::Ready(call));
                     }
                     let application = entry.application;
                     if let Some(application) = self.application(application) {
-                        application.beyond_bytes -= bytes;
+                        application.beyond.remove(bytes);
                         application.carried_bytes += bytes;
                     }
                     return Some(RemoteEvent::Begin(begin));
@@ -62,12 +59,10 @@ impl<M: Memory> Hub<M> {
     }
 
     /// Takes the next thing that the end at this host has said, if there is one.
-    pub fn next_remote_item(&mut self, call: RemoteCall, now: Time) -> Option<RemoteItem> {
+    pub fn next_remote_item(&mut self, call: RemoteCall) -> Option<RemoteItem> {
         let remote = self.remote.as_mut()?;
         let entry = remote.calls.get_mut(call).filter(|entry| entry.begin.is_none())?;
-        let item = entry.items.pop_front();
-        entry.taken_at = now;
-        let Some(item) = item else {
+        let Some(item) = entry.items.pop_front() else {
             entry.is_told = false;
             return None;
         };
@@ -77,21 +72,12 @@ impl<M: Memory> Hub<M> {
             remote.remove(call);
         }
         if let Some(application) = self.application(application) {
-            application.beyond_bytes -= bytes;
+            application.beyond.remove(bytes);
             if matches!(item, RemoteItem::Message(_)) {
                 application.note_taken(id);
             }
         }
         Some(item)
-    }
-
-    /// Whether the application at this host's end of a call can be given another message. True of
-    /// a call that is done, for which everything is dropped.
-    pub fn has_room_for_remote(&mut self, call: RemoteCall) -> bool {
-        let near = self.remote_entry(call).map(|entry| (entry.application, entry.id));
-        let Some((number, id)) = near else { return true };
-        let application = self.application(number);
-        application.is_none_or(|known| known.holds_less() && !known.datapath.is_aside(id))
     }
 
     /// The callee has sent initial metadata of a stream.
@@ -148,7 +134,8 @@ impl<M: Memory> Hub<M> {
     /// The transport has failed: all calls end. Those that were ours have not run.
     pub fn fail_remote(&mut self, status: &Status, now: Time) {
         let Some(remote) = &mut self.remote else { return };
-        remote.queue.clear();
+        // Who waits for room is told in any case.
+        remote.queue.retain(|queued| matches!(queued, Queued::Room(_)));
         let mut calls: Vec<RemoteCall> = remote.calls.iter().map(|(call, _)| call).collect();
         calls.sort_unstable();
         for call in calls {
@@ -181,7 +168,6 @@ impl<M: Memory> Hub<M> {
         &mut self,
         (number, id): (Number, CallId),
         target: Arc<str>,
-        now: Time,
     ) -> Result<(), Status> {
         self.remote.as_ref().expect("there is a transport").check_room()?;
         let caller = self.application(number).expect("it calls");
@@ -208,7 +194,7 @@ impl<M: Memory> Hub<M> {
             }))
         };
         let remote = self.remote.as_mut().expect("there is a transport");
-        let call = remote.insert((number, id), begin, now);
+        let call = remote.insert((number, id), begin);
         let caller = self.application(number).expect("it calls");
         caller.connected(id, far(call), Way::ToRemote);
         Ok(())
@@ -220,91 +206,50 @@ impl<M: Memory> Hub<M> {
         (number, far): (Number, CallId),
         item: Finished,
         body: Body,
-        now: Time,
     ) -> bool {
         let call = RemoteCall::from_number(far.to_number());
         let remote = self.remote.as_mut().expect("there is a transport");
         if remote.calls.get(call).is_none() {
             return false;
         }
-        let bytes = body.as_ref().map_or(0, |body| body.image().len());
         let Finished { kind, metadata, status, has_not_run, deadline, .. } = item;
-        let item = match kind {
-            ItemKind::Request => {
-                remote.queue_begin(call, (body, metadata, deadline));
-                None
-            }
+        let bytes = match kind {
+            ItemKind::Request => remote.queue_begin(call, (body, metadata, deadline)),
             ItemKind::Cancel => {
                 let entry = remote.cancel(call);
                 self.release_remote(entry);
                 return true;
             }
-            ItemKind::Message => body.map(RemoteItem::Message),
-            ItemKind::Close => Some(RemoteItem::Close),
-            ItemKind::Head => Some(RemoteItem::Head(metadata)),
+            ItemKind::Message => {
+                body.map_or(0, |body| remote.push(call, RemoteItem::Message(body)))
+            }
+            ItemKind::Close => remote.push(call, RemoteItem::Close),
+            ItemKind::Head => remote.push(call, RemoteItem::Head(metadata)),
             ItemKind::End => {
-                Some(RemoteItem::End(RemoteEnd { status, has_not_run, message: body, metadata }))
+                let end = RemoteEnd { status, has_not_run, message: body, metadata };
+                remote.push(call, RemoteItem::End(end))
             }
         };
-        if let Some(item) = item {
-            remote.push(call, item, now);
-        }
         if let Some(application) = self.application(number) {
-            application.beyond_bytes += bytes;
+            application.beyond.add(bytes);
         }
         true
     }
 
     /// The application at this host's end of a call has gone.
-    pub(crate) fn remote_left(&mut self, far: CallId, now: Time) {
+    pub(crate) fn remote_left(&mut self, far: CallId) {
         let call = RemoteCall::from_number(far.to_number());
         let Some(remote) = &mut self.remote else { return };
         match remote.calls.get(call).map(|entry| entry.is_outgoing) {
             Some(true) => drop(remote.cancel(call)),
             Some(false) => {
                 remote.drop_waiting(call);
-                let status = Some(Status::unavailable("the server has gone"));
-                let (has_not_run, message, metadata) = (false, None, Metadata::new());
-                let end = RemoteEnd { status, has_not_run, message, metadata };
-                remote.push(call, RemoteItem::End(end), now);
+                // What the transport has for it is dropped.
+                remote.tell_room(call);
+                self.push_end(call, Status::unavailable("the server has gone"));
             }
             None => {}
         }
-    }
-
-    /// Ends calls that hold up their applications, since nobody takes their messages. Gives when to
-    /// look again.
-    pub(crate) fn end_stalled(&mut self, now: Time) -> Time {
-        let Some(remote) = &mut self.remote else { return Time::NEVER };
-        if now < remote.stalls_due {
-            return remote.stalls_due;
-        }
-        let stall = remote.limits.stall;
-        let is_held_up =
-            |known: &&Application<M>| known.beyond_bytes >= known.limits.beyond_bytes_max;
-        let held_up: Vec<Number> =
-            self.applications.values().filter(is_held_up).map(Application::number).collect();
-        if held_up.is_empty() {
-            return Time::NEVER;
-        }
-        remote.stalls_due = now + STALLS_EVERY.min(stall);
-        let due = remote.stalls_due;
-        let is_stalled = |entry: &&Entry| {
-            entry.bytes > 0 && now - entry.taken_at >= stall && held_up.contains(&entry.application)
-        };
-        let stalled = remote.calls.iter().filter(|(_, entry)| is_stalled(entry));
-        let stalled: Vec<_> =
-            stalled.map(|(call, entry)| (call, (entry.application, entry.id))).collect();
-        for (call, near) in stalled {
-            // The end would wait behind the messages that nobody takes.
-            let dropped = self.remote.as_mut().map_or(0, |remote| remote.drop_waiting(call));
-            if let Some(application) = self.application(near.0) {
-                application.beyond_bytes -= dropped;
-            }
-            let why = "the receiver does not take its messages";
-            self.end_near(near, Status::resource_exhausted(why), now);
-        }
-        due
     }
 
     pub(super) fn remote_entry(&mut self, call: RemoteCall) -> Option<&mut Entry> {
@@ -370,7 +315,7 @@ impl<M: Memory> Hub<M> {
     fn release_remote(&mut self, entry: Option<Entry>) {
         let Some(Entry { application, bytes, carried_bytes, .. }) = entry else { return };
         if let Some(application) = self.application(application) {
-            application.beyond_bytes -= bytes;
+            application.beyond.remove(bytes);
             application.carried_bytes -= carried_bytes;
         }
     }

@@ -153,7 +153,7 @@ impl<M: Memory> Hub<M> {
         let id = callee.datapath.begin(began).map_err(|_| full())?;
         let number = callee.next_number();
         let remote = self.remote.as_mut().expect("there is a transport");
-        let call = remote.insert((*server, id), |_| None, now);
+        let call = remote.insert((*server, id), |_| None);
         let mut known = Known::new((id, number), (*at, peer.0), now);
         known.far = Some(far(call));
         callee.remember_served(known, Way::FromRemote);

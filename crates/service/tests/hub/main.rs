@@ -9,6 +9,8 @@ mod remote;
 mod remote_chaos;
 mod remote_flow;
 mod remote_images;
+mod remote_rooms;
+mod remote_unread;
 mod stats;
 mod streams;
 mod support;

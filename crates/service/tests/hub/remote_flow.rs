@@ -25,9 +25,9 @@ fn d8_an_application_may_send_more_as_the_transport_takes_its_messages() {
     }
     world.run(&mut [&mut client]);
     assert!(client.grants().is_empty(), "all of it is at this host");
-    assert!(matches!(world.hub.poll_remote(NOW), Some(RemoteEvent::Ready(ready)) if ready == out));
+    assert!(matches!(world.hub.poll_remote(), Some(RemoteEvent::Ready(ready)) if ready == out));
     for grants in [vec![], vec![(call, 2 * bytes)], vec![]] {
-        let item = world.hub.next_remote_item(out, NOW);
+        let item = world.hub.next_remote_item(out);
         assert!(matches!(item, Some(RemoteItem::Message(_))), "{item:?}");
         world.run(&mut [&mut client]);
         assert_eq!(client.grants(), grants);

@@ -40,7 +40,7 @@ fn policies_see_what_is_in_images() {
     assert_eq!(world.serve(&mut server), ["ann"]);
     world.run(&mut [&mut server]);
     for (call, code) in calls.into_iter().zip([Some(Code::PermissionDenied), None]) {
-        let item = world.hub.next_remote_item(call, NOW);
+        let item = world.hub.next_remote_item(call);
         let Some(RemoteItem::End(end)) = item else { panic!("{item:?}") };
         assert_eq!(end.status.map(|status| status.code()), code);
     }
@@ -108,7 +108,7 @@ fn images_that_were_changed_anywhere_are_refused_or_of_the_type() {
                 world.run(&mut [&mut server]);
                 assert_eq!(world.serve(&mut server).len(), 1);
                 world.run(&mut [&mut server]);
-                assert!(world.hub.next_remote_item(call, NOW).is_some());
+                assert!(world.hub.next_remote_item(call).is_some());
             }
         }
     }

@@ -1,0 +1,121 @@
+//! Streams whose applications do not read: what the transport does meanwhile is counted.
+
+use petasos_abi::{CallNumber, Descriptor, Side};
+use petasos_service::{Application, ApplicationLimits, SchemaLimits};
+use petasos_shm::{HeapKind, OwnedHeap};
+
+use super::*;
+
+type TestHub = Hub<(OwnedHeap, OwnedHeap)>;
+
+const NOW: Time = Time::from_nanos(1);
+
+struct World {
+    hub: TestHub,
+    transport: Transport,
+    server: petasos_engine::Application,
+}
+
+impl World {
+    /// An application that serves, and takes two short messages of a stream before it reads.
+    fn new() -> World {
+        let mut hub = TestHub::new(SchemaLimits::default());
+        let listen = Some("127.0.0.1:0".parse().expect("an address"));
+        let config = TransportConfig { listen, ..TransportConfig::default() };
+        let transport = Transport::new(config, &mut hub).expect("loopback has ports");
+        let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
+        let schema = petasos_schema::compile(["managed.proto"], [protos], &Default::default());
+        let schema = schema.expect("the schema compiles").schema.encode();
+        let heaps = [HeapKind::Send, HeapKind::Receive].map(|kind| {
+            let mut heap = OwnedHeap::reserve(kind, 1 << 20).expect("there are addresses");
+            heap.grow(1 << 16).expect("there is memory");
+            heap
+        });
+        let server = hub.next_number();
+        let limits = ApplicationLimits { grant_bytes: 2048, ..ApplicationLimits::default() };
+        hub.add(Application::new(server, "server", heaps.into(), limits, 1));
+        hub.bind(server, &schema, "managed.Work", true).expect("the service is there");
+        hub.serve(server, "work").expect("the name is free");
+        World { hub, transport, server }
+    }
+
+    /// Turns both until nothing moves. Gives how often.
+    fn run(&mut self) -> usize {
+        for turns in 0..1000 {
+            if !(self.hub.turn(NOW) | self.transport.turn(&mut self.hub, NOW)) {
+                return turns;
+            }
+        }
+        panic!("it never rests");
+    }
+
+    fn say(&mut self, said: Said) {
+        self.transport.inbox.say(said);
+        self.run();
+    }
+
+    /// A stream of another host, from which messages have come until there was no room for one.
+    fn unread(&mut self) -> Arc<Port> {
+        let port = Port::new(None);
+        self.say(Said::Begun(
+            port.clone(),
+            Box::new(Begun {
+                service: "managed.Work",
+                method: "Chat",
+                message: None,
+                metadata: <_>::default(),
+                timeout: None,
+                peer: "192.0.2.1".to_owned(),
+                is_proved: false,
+                is_sealed: false,
+            }),
+        ));
+        let before = self.transport.waiting.len();
+        for _ in 0..10 {
+            if self.transport.waiting.len() > before {
+                return port;
+            }
+            self.say(Said::Message(port.clone(), Vec::new()));
+        }
+        panic!("nothing holds the stream up");
+    }
+}
+
+#[test]
+fn while_messages_wait_for_applications_nothing_moves_and_the_daemon_sleeps() {
+    let mut world = World::new();
+    let ports: Vec<_> = (0..100).map(|_| world.unread()).collect();
+    assert_eq!(world.transport.waiting.len(), 100);
+    for _ in 0..10 {
+        assert_eq!(world.run(), 0, "nothing is looked at");
+    }
+    let rest = world.transport.rest();
+    assert!(rest.is_none_or(|rest| rest > IDLE_EVERY), "{rest:?}");
+    // The application reads one of them.
+    let call = CallNumber::new(Side::Service, 7);
+    let application = world.hub.application(world.server).expect("it is there");
+    application.take(Descriptor::Grant { call, bytes: 2048 }, NOW).expect("it may");
+    assert!((1..10).contains(&world.run()));
+    assert_eq!(world.transport.waiting.len(), 99);
+    assert!(!world.transport.waiting.iter().any(|(_, (port, _))| Arc::ptr_eq(port, &ports[7])));
+    assert_eq!(world.run(), 0);
+}
+
+#[test]
+fn what_waits_goes_with_its_stream_however_that_ends() {
+    let mut world = World::new();
+    let ports: Vec<_> = (0..3).map(|_| world.unread()).collect();
+    world.say(Said::Left(ports[0].clone()));
+    assert_eq!(world.transport.waiting.len(), 2, "the other host has given it up");
+    let call = CallNumber::new(Side::Service, 1);
+    let (message, metadata) = (petasos_abi::Contents::NONE, petasos_abi::Contents::NONE);
+    let end = Descriptor::End { call, status: 5, has_not_run: false, message, metadata };
+    let application = world.hub.application(world.server).expect("it is there");
+    application.take(end, NOW).expect("it may");
+    world.run();
+    assert_eq!(world.transport.waiting.len(), 1, "the server has ended it");
+    world.hub.remove(world.server, NOW);
+    world.run();
+    assert_eq!(world.transport.waiting.len(), 0, "the server has gone");
+    assert!(world.transport.handles.is_empty());
+}
