@@ -14,6 +14,7 @@
 //! Boundary rule: knows calls' framing, and what messages contain only in `convert`, by plan; the
 //! service's descriptors, not its policies. No `unsafe`.
 
+mod again;
 mod asks;
 mod carrier;
 mod config;

@@ -16,6 +16,7 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_shm::HeapKind;
 
+use crate::again::Again;
 use crate::flow::Flow;
 
 /// By so much the send heap grows, unless a message needs more.
@@ -54,6 +55,8 @@ pub(crate) struct Link {
     blocks: Blocks,
     /// Descriptors for which the ring had no room.
     unpushed: VecDeque<Descriptor>,
+    /// When they are tried again.
+    again: Again,
     /// A descriptor of what lies in an extent that was not heard of yet, since the ring may be
     /// faster than the socket; with the time until which the extent may come.
     early: Option<(Descriptor, Time)>,
@@ -79,6 +82,7 @@ impl Link {
             lane,
             blocks: Blocks::new(),
             unpushed: VecDeque::new(),
+            again: Again::new(),
             early: None,
             released: Released::new(),
             begun: 0,
@@ -363,18 +367,26 @@ impl Link {
         Ok(())
     }
 
+    /// When what waits for room in the ring is tried again, by [`Link::flush`].
+    pub(crate) fn push_at(&self) -> Time {
+        self.again.at()
+    }
+
     /// Shows the service what was said.
-    pub(crate) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self, now: Time) {
         if !self.released.tokens().is_empty() {
             let released = std::mem::replace(&mut self.released, Released::new());
             self.push(Descriptor::Release(released));
         }
+        let waiting = self.unpushed.len();
         while let Some(descriptor) = self.unpushed.pop_front() {
             if let Err(PushError::Full(descriptor)) = self.lane.push(&descriptor) {
                 self.unpushed.push_front(descriptor);
                 break;
             }
         }
+        let left = self.unpushed.len();
+        self.again.note(left < waiting, left > 0, now);
         self.lane.release();
         self.lane.flush();
     }

@@ -3,6 +3,10 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
+use std::time::Duration;
+
+use petasos::{Code, Request};
+use rustix::process::Signal;
 
 use crate::support::managed::WorkClient;
 use crate::support::*;
@@ -13,7 +17,7 @@ const BYTES: usize = 64 << 10;
 /// what the heaps take.
 const MESSAGES_MAX: i64 = 256;
 /// The same, of messages without anything: they count 1024 bytes each, but within a process less.
-const SHORT_MESSAGES_MAX: i64 = 40_000;
+const SHORT_MESSAGES_MAX: i64 = 60_000;
 
 async fn is_ready<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -83,5 +87,56 @@ fn d8_a_stream_to_another_host_that_is_not_read_is_held_up_and_nothing_else() {
         let client = WorkClient::new(event_loop.channel(address));
         say_and_do_not_read(&client, BYTES, MESSAGES_MAX).await;
         say_and_do_not_read(&client, 0, SHORT_MESSAGES_MAX).await;
+    });
+}
+
+/// How long this thread has run, in ns.
+fn processor_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Lets the loop turn for a while.
+async fn wait(client: &WorkClient, time: Duration) {
+    let held = client.hold(Request::new(item("wait", 0)).with_timeout(time)).await;
+    assert_eq!(held.unwrap_err().code(), Code::DeadlineExceeded);
+}
+
+#[test]
+fn a_program_sleeps_while_the_service_does_not_read_its_ring() {
+    let daemon = Daemon::start("full-ring", None);
+    let server = daemon.server("server");
+    let event_loop = daemon.event_loop("client");
+    let client = client(&event_loop, &server);
+    event_loop.block_on(async {
+        let mut chats = Vec::new();
+        for _ in 0..4 {
+            chats.push(client.chat().await.unwrap());
+        }
+        daemon.signal(Signal::STOP);
+        // Each has credit for about as many messages as the ring has places.
+        let chats = chats.into_iter().map(|(mut out, back)| {
+            event_loop.spawn(async move {
+                for number in 0..1000 {
+                    out.send(item("full", number)).await.unwrap();
+                }
+                (out, back)
+            })
+        });
+        let chats: Vec<_> = chats.collect();
+        wait(&client, Duration::from_millis(200)).await;
+        let before = processor_ns();
+        wait(&client, Duration::from_millis(500)).await;
+        let ran = Duration::from_nanos(processor_ns() - before);
+        assert!(ran < Duration::from_millis(250), "it runs for {ran:?} of half a second");
+        daemon.signal(Signal::CONT);
+        for chat in chats {
+            let (out, mut back) = chat.await.unwrap();
+            out.close();
+            for number in 0..1000 {
+                assert_eq!(back.message().await.unwrap().unwrap().number(), number);
+            }
+            assert!(back.message().await.unwrap().is_none());
+        }
     });
 }

@@ -83,6 +83,12 @@ impl Daemon {
         self.child.wait().unwrap();
     }
 
+    /// Lets the process do nothing, or go on.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
     /// Another process has taken over. Gives the one before.
     pub fn succeeded(&mut self, by: Child) -> Child {
         std::mem::replace(&mut self.child, by)

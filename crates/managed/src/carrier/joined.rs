@@ -102,11 +102,9 @@ impl Joined {
     /// When it needs a turn, if nothing arrives.
     pub(super) fn next_turn_at(&self) -> Time {
         let Some(link) = self.link.as_ref().filter(|_| !self.is_over) else { return Time::NEVER };
-        // Nobody tells when a full ring has room again.
-        let push_at = if link.is_backed_up() { Time::ZERO } else { Time::NEVER };
         // What has woken the loop may be what was not heard in this turn.
         let hear_at = if self.is_unheard { self.hear_at } else { Time::NEVER };
-        push_at.min(hear_at).min(link.early_until()).min(self.serve_at)
+        link.push_at().min(hear_at).min(link.early_until()).min(self.serve_at)
     }
 
     /// Forgets what waits for room.

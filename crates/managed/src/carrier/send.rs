@@ -42,7 +42,7 @@ impl Carrier {
             if asked.is_err() {
                 self.on.hear_at = Time::ZERO;
             }
-            link.flush();
+            link.flush(cx.now());
         }
     }
 
