@@ -94,7 +94,7 @@ fn while_messages_wait_for_applications_nothing_moves_and_the_daemon_sleeps() {
     // The application reads one of them.
     let call = CallNumber::new(Side::Service, 7);
     let application = world.hub.application(world.server).expect("it is there");
-    application.take(Descriptor::Grant { call, bytes: 2048 }, NOW).expect("it may");
+    application.take(&Descriptor::Grant { call, bytes: 2048 }, NOW).expect("it may");
     assert!((1..10).contains(&world.run()));
     assert_eq!(world.transport.waiting.len(), 99);
     assert!(!world.transport.waiting.iter().any(|(_, (port, _))| Arc::ptr_eq(port, &ports[7])));
@@ -111,7 +111,7 @@ fn what_waits_goes_with_its_stream_however_that_ends() {
     let (message, metadata) = (petasos_abi::Contents::NONE, petasos_abi::Contents::NONE);
     let end = Descriptor::End { call, status: 5, has_not_run: false, message, metadata };
     let application = world.hub.application(world.server).expect("it is there");
-    application.take(end, NOW).expect("it may");
+    application.take(&end, NOW).expect("it may");
     world.run();
     assert_eq!(world.transport.waiting.len(), 1, "the server has ended it");
     world.hub.remove(world.server, NOW);
