@@ -18,6 +18,11 @@ impl Module {
         Module { compact, loaded: OnceLock::new() }
     }
 
+    /// The schema in its compact form, without reading it.
+    pub const fn compact(&self) -> &'static [u8] {
+        self.compact
+    }
+
     /// The schema.
     ///
     /// # Panics

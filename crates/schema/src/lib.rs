@@ -51,8 +51,8 @@
 //! added), the messages' hashes still tell which methods can be called natively.
 //!
 //! Hashes are 128 bits of SHA-256, so two honest schemas never share one by chance. An attacker who
-//! can choose both schemas could find a collision in 2^64 steps. A table that strangers share and
-//! that is keyed by hash should also compare the bytes of [`Schema::encode`].
+//! can choose both schemas could find a collision in 2^64 steps, and can give one other names at no
+//! cost. So a table that strangers share is keyed by the [`Digest`] of [`Schema::encode`].
 //!
 //! # Layouts
 //!
@@ -75,6 +75,7 @@ mod compare;
 mod compile;
 mod cycles;
 mod descriptor;
+mod digest;
 mod error;
 mod files;
 mod hash;
@@ -93,6 +94,7 @@ pub use compact::{DecodeError, FORMAT_VERSION};
 pub use compare::{Compatibility, Difference, Mismatch};
 #[cfg(feature = "compile")]
 pub use compile::{CompileError, Compiled, compile};
+pub use digest::{Digest, NoDigest};
 pub use error::{LoadError, Position, Refusal};
 pub use files::{DescriptorFile, Files};
 pub use hash::Hash;
