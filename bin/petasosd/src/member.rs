@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use petasos_abi::Descriptor;
-use petasos_attach::ask::Ask;
+use petasos_attach::ask::{Ask, NotDone};
+use petasos_attach::reason::Text;
 use petasos_attach::{Attached, Credentials, Event, Lane, LaneError, PushError};
 use petasos_base::Time;
 use petasos_engine::Application as Number;
-use petasos_service::{Hub, Memory};
+use petasos_service::{BindError, Digest, Hub, HubError, Memory};
 use petasos_shm::{HeapKind, Outside, OwnedHeap};
 
 use crate::ports::{self, PORTS_MAX};
@@ -16,6 +17,8 @@ use crate::takeover::Predecessor;
 
 /// As many descriptors of an application are handled in a turn.
 const BATCH: usize = 64;
+/// As often is an application heard at its socket in a turn: each time, it may ask for something.
+const ASKS_MAX: usize = 8;
 /// By so much a receive heap grows, unless a message needs more.
 pub const GROW_BYTES: u64 = 1 << 20;
 
@@ -110,16 +113,20 @@ impl Member {
         before: Option<&mut Predecessor>,
         now: Time,
     ) -> Result<bool, String> {
-        let mut events = Vec::new();
-        let application = hub.application(self.number).ok_or("it is gone")?;
-        let attached = &mut application.memory().0;
-        attached.turn(now, |event| events.push(event)).map_err(|error| error.to_string())?;
-        let has_said = !events.is_empty();
-        let mut before = before;
-        for event in events {
-            self.on_event(hub, before.as_deref_mut(), event);
+        let (mut events, mut before) = (Vec::new(), before);
+        for turn in 0..ASKS_MAX {
+            let application = hub.application(self.number).ok_or("it is gone")?;
+            let attached = &mut application.memory().0;
+            attached.turn(now, |event| events.push(event)).map_err(|error| error.to_string())?;
+            if events.is_empty() {
+                return Ok(turn > 0);
+            }
+            // The next turn sends the answers, and hears what was said behind what they answer.
+            for event in events.drain(..) {
+                self.on_event(hub, before.as_deref_mut(), event);
+            }
         }
-        Ok(has_said)
+        Ok(true)
     }
 
     /// Hears what the application says in its lane. Says whether it said anything.
@@ -191,7 +198,7 @@ impl Member {
             Event::Asked(ask) => {
                 let answer = self.done(hub, before, &ask);
                 if let Some(application) = hub.application(self.number) {
-                    application.memory().0.answer(answer.as_ref().copied().map_err(|e| e.as_str()));
+                    application.memory().0.answer(answer);
                 }
             }
             Event::HasMoved => self.moved = Moved::Said,
@@ -204,29 +211,48 @@ impl Member {
         hub: &mut Hub<Heaps>,
         before: Option<&mut Predecessor>,
         ask: &Ask,
-    ) -> Result<u32, String> {
-        let text = |error: petasos_service::HubError| error.to_string();
+    ) -> Result<u32, NotDone> {
         match ask {
             Ask::Bind { offset, bytes, is_served, service } => {
-                let longest = hub.schema_bytes_max();
-                if *bytes as usize > longest {
-                    return Err(format!("a schema has at most {longest} bytes"));
-                }
-                let application = hub.application(self.number).ok_or("it is gone")?;
-                let mut schema = vec![0; *bytes as usize];
-                let heap = application.memory().send();
-                heap.copy_out(*offset, &mut schema).map_err(|error| error.to_string())?;
-                let service = service.as_str();
-                hub.bind(self.number, &schema, service, *is_served).map(u32::from).map_err(text)
+                let schema = self.schema(hub, *offset, *bytes).map_err(|why| refused(&why))?;
+                let bound = hub.bind(self.number, &schema, service.as_str(), *is_served);
+                bound.map(u32::from).map_err(|error| refused(&error))
+            }
+            Ask::Recall { digest, is_served, service } => {
+                let digest = Digest::from_bytes(*digest);
+                let bound = hub.recall(self.number, digest, service.as_str(), *is_served);
+                bound.map(u32::from).map_err(|error| match error {
+                    HubError::Bind(BindError::Unknown) => NotDone::Unknown,
+                    error => refused(&error),
+                })
             }
             Ask::Target(name) => {
-                hub.target(self.number, name.as_str()).map(|target| target.0).map_err(text)
+                let target = hub.target(self.number, name.as_str());
+                target.map(|target| target.0).map_err(|error| refused(&error))
             }
-            Ask::Serve(name) => match ports::address_of(name.as_str())? {
-                Some(address) => self.serve_at(hub, before, address),
-                None => hub.serve(self.number, name.as_str()).map(|()| 0).map_err(text),
-            },
+            Ask::Serve(name) => match ports::address_of(name.as_str()) {
+                Ok(Some(address)) => self.serve_at(hub, before, address),
+                Ok(None) => {
+                    let served = hub.serve(self.number, name.as_str());
+                    served.map(|()| 0).map_err(|error| error.to_string())
+                }
+                Err(why) => Err(why),
+            }
+            .map_err(|why| refused(&why)),
         }
+    }
+
+    /// A copy of a schema that lies in the send heap, which is what is checked then.
+    fn schema(&self, hub: &mut Hub<Heaps>, offset: u64, bytes: u32) -> Result<Vec<u8>, String> {
+        let longest = hub.schemas().limits().schema.bytes_max;
+        if bytes as usize > longest {
+            return Err(format!("a schema has at most {longest} bytes"));
+        }
+        let application = hub.application(self.number).ok_or("it is gone")?;
+        let mut schema = vec![0; bytes as usize];
+        let heap = application.memory().send();
+        heap.copy_out(offset, &mut schema).map_err(|error| error.to_string())?;
+        Ok(schema)
     }
 
     /// The application serves at an address. Gives the port.
@@ -247,4 +273,9 @@ impl Member {
         self.ports.push((address, taken));
         Ok(address.port().into())
     }
+}
+
+/// Why an application does not get what it asks for.
+fn refused(why: &dyn std::fmt::Display) -> NotDone {
+    NotDone::Refused(Text::new(&why.to_string()))
 }

@@ -1,11 +1,18 @@
 //! What an application asks for beside memory (D13): to bind a service of its schema, and to call
 //! or serve under a name.
 
+use core::fmt;
+
 use petasos_abi::HEAP_BYTES_MAX;
 
 use crate::frame::{Malformed, Reader, write_frame};
 use crate::kind;
 use crate::reason::Text;
+
+/// Bytes of what names a schema.
+pub const DIGEST_BYTES: usize = 32;
+/// From this version on, a schema can be named instead of sent.
+pub const RECALL_VERSION: u16 = 3;
 
 /// What an application asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,19 +29,52 @@ pub enum Ask {
         /// The service's full name.
         service: Text,
     },
+    /// The same, of a schema that the service may know: the bytes are not sent.
+    Recall {
+        /// SHA-256 of the schema in its compact form.
+        digest: [u8; DIGEST_BYTES],
+        /// Whether the application serves it; it may call it in any case.
+        is_served: bool,
+        /// The service's full name.
+        service: Text,
+    },
     /// To call a name. The answer is its number.
     Target(Text),
     /// To serve what it has bound, under a name.
     Serve(Text),
 }
 
-/// What the service answers to an [`Ask`]: a number, or why not.
+/// What the service answers to an [`Ask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Which request this answers.
     pub request: u32,
-    /// The number of a binding or target, or 0; or a reason.
-    pub result: Result<u32, Text>,
+    /// The number of a binding or target, or 0; or why not.
+    pub result: Result<u32, NotDone>,
+}
+
+/// Why the service has not done what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotDone {
+    /// It refuses; the text says why.
+    Refused(Text),
+    /// It does not know the schema that was named: ask with its bytes.
+    Unknown,
+}
+
+impl From<Text> for NotDone {
+    fn from(why: Text) -> NotDone {
+        NotDone::Refused(why)
+    }
+}
+
+impl fmt::Display for NotDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotDone::Refused(why) => why.fmt(f),
+            NotDone::Unknown => f.write_str("the schema is not known"),
+        }
+    }
 }
 
 impl Ask {
@@ -48,12 +88,12 @@ impl Ask {
                 if bytes == 0 || offset >= HEAP_BYTES_MAX {
                     return Err(Malformed::Value("schema"));
                 }
-                let is_served = match reader.u8()? {
-                    0 => false,
-                    1 => true,
-                    _ => return Err(Malformed::Value("use of a service")),
-                };
+                let is_served = read_use(&mut reader)?;
                 Ask::Bind { offset, bytes, is_served, service: Text::read(&mut reader)? }
+            }
+            kind::RECALL => {
+                let (digest, is_served) = (reader.array()?, read_use(&mut reader)?);
+                Ask::Recall { digest, is_served, service: Text::read(&mut reader)? }
             }
             kind::TARGET => Ask::Target(Text::read(&mut reader)?),
             _ => Ask::Serve(Text::read(&mut reader)?),
@@ -69,6 +109,7 @@ impl Ask {
     pub(crate) fn write(&self, request: u32, out: &mut Vec<u8>) {
         let kind = match self {
             Ask::Bind { .. } => kind::BIND,
+            Ask::Recall { .. } => kind::RECALL,
             Ask::Target(_) => kind::TARGET,
             Ask::Serve(_) => kind::SERVE,
         };
@@ -81,9 +122,23 @@ impl Ask {
                     out.push(u8::from(*is_served));
                     service.write(out);
                 }
+                Ask::Recall { digest, is_served, service } => {
+                    out.extend_from_slice(digest);
+                    out.push(u8::from(*is_served));
+                    service.write(out);
+                }
                 Ask::Target(name) | Ask::Serve(name) => name.write(out),
             }
         });
+    }
+}
+
+/// Whether an application serves what it binds.
+fn read_use(reader: &mut Reader<'_>) -> Result<bool, Malformed> {
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed::Value("use of a service")),
     }
 }
 
@@ -91,15 +146,16 @@ impl Answer {
     /// The answer that a frame's body is.
     pub(crate) fn read(body: &[u8]) -> Result<Answer, Malformed> {
         let mut reader = Reader::new(body);
-        let (request, is_refused, number) = (reader.u32()?, reader.u8()?, reader.u32()?);
+        let (request, code, number) = (reader.u32()?, reader.u8()?, reader.u32()?);
         let text = Text::read(&mut reader)?;
         reader.finish()?;
         if request == 0 {
             return Err(Malformed::Value("request"));
         }
-        let result = match is_refused {
+        let result = match code {
             0 if text.as_str().is_empty() => Ok(number),
-            1 if number == 0 => Err(text),
+            1 if number == 0 => Err(NotDone::Refused(text)),
+            2 if number == 0 && text.as_str().is_empty() => Err(NotDone::Unknown),
             _ => return Err(Malformed::Value("answer")),
         };
         Ok(Answer { request, result })
@@ -108,11 +164,16 @@ impl Answer {
     /// Appends the frame to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         write_frame(out, kind::ANSWER, |out| {
-            out.extend_from_slice(&self.request.to_le_bytes());
-            out.push(u8::from(self.result.is_err()));
-            out.extend_from_slice(&self.result.as_ref().map_or(0, |number| *number).to_le_bytes());
             let none = Text::default();
-            self.result.as_ref().err().unwrap_or(&none).write(out);
+            let (code, number, text) = match &self.result {
+                Ok(number) => (0, *number, &none),
+                Err(NotDone::Refused(why)) => (1, 0, why),
+                Err(NotDone::Unknown) => (2, 0, &none),
+            };
+            out.extend_from_slice(&self.request.to_le_bytes());
+            out.push(code);
+            out.extend_from_slice(&number.to_le_bytes());
+            text.write(out);
         });
     }
 }

@@ -17,3 +17,4 @@ pub const SUCCESSOR: u8 = 14;
 pub const ATTACHED: u8 = 15;
 pub const MOVE: u8 = 16;
 pub const MOVED: u8 = 17;
+pub const RECALL: u8 = 18;

@@ -96,7 +96,7 @@ impl FromApplication {
         match kind {
             kind::HELLO => Hello::read(body).map(FromApplication::Hello),
             kind::GROW => Grow::read(body).map(FromApplication::Grow),
-            kind::BIND | kind::TARGET | kind::SERVE => {
+            kind::BIND | kind::TARGET | kind::SERVE | kind::RECALL => {
                 Ask::read(kind, body).map(|(request, ask)| FromApplication::Ask(request, ask))
             }
             kind::GIVE_UP => {
@@ -220,7 +220,7 @@ impl FromService {
 
 fn refused_kind(kind: u8) -> Malformed {
     match kind {
-        kind::HELLO..=kind::MOVED => Malformed::Side(kind),
+        kind::HELLO..=kind::RECALL => Malformed::Side(kind),
         unknown => Malformed::UnknownKind(unknown),
     }
 }

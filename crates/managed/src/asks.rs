@@ -12,7 +12,9 @@ use crate::services::{Binding, Bindings, KnownServices};
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A binding of the service with this index.
+    /// A binding of the service with this index, whose schema the service may know.
+    Recall(usize),
+    /// The same, with the schema's bytes.
     Bind(usize),
     /// The target of a session.
     Target(SessionId),
@@ -32,6 +34,18 @@ impl Asks {
     /// Whether something was not asked for yet.
     pub(crate) fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Whether something can be asked for now.
+    pub(crate) fn are_ready(&self) -> bool {
+        self.waiting.front().is_some_and(|(asked, _)| !self.is_early(*asked))
+    }
+
+    /// D13: nothing is served under a name before it is bound, and whether what is recalled is
+    /// bound is not known before the answer.
+    fn is_early(&self, asked: Asked) -> bool {
+        let is_recalled = |(asked, _): &(Asked, _)| matches!(asked, Asked::Recall(_));
+        asked == Asked::Serve && self.under_way.values().any(is_recalled)
     }
 
     /// Whether an answer is awaited.
@@ -54,8 +68,14 @@ impl Asks {
         if *bindings.of(service) == Binding::Unasked {
             bindings.set(service, Binding::Asked);
             let name = services.list[service].name.clone();
-            self.waiting.push_back((Asked::Bind(service), name));
+            self.waiting.push_back((Asked::Recall(service), name));
         }
+    }
+
+    /// The service does not know the schema of a service: its bytes are next.
+    pub(crate) fn send_schema(&mut self, services: &KnownServices, service: usize) {
+        let name = services.list[service].name.clone();
+        self.waiting.push_front((Asked::Bind(service), name));
     }
 
     /// Whether something is asked for and not answered.
@@ -73,10 +93,18 @@ impl Asks {
         bindings: &mut Bindings,
     ) -> Result<(), LinkError> {
         while let Some((asked, name)) = self.waiting.front() {
+            if self.is_early(*asked) {
+                return Ok(());
+            }
             let (asked, name) = (*asked, Text::new(name));
             let (ask, place) = match asked {
-                Asked::Bind(service) => {
-                    let schema = &services.list[service].schema;
+                Asked::Recall(service) if link.may_recall() => {
+                    let known = &services.list[service];
+                    let (digest, is_served) = (known.digest(), known.served.is_some());
+                    (Ask::Recall { digest, is_served, service: name }, None)
+                }
+                Asked::Recall(service) | Asked::Bind(service) => {
+                    let schema = services.list[service].schema;
                     let offset = match link.allocate(schema.len()) {
                         Ok(offset) => offset,
                         Err(NoRoom::Now) => return Ok(()),

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use petasos_abi::{Blocks, CallNumber, Contents, Descriptor, Released, Request, Side};
-use petasos_attach::ask::Ask;
+use petasos_attach::ask::{Ask, RECALL_VERSION};
 use petasos_attach::{Attachment, Changed, Ended, Lane, LaneError, PushError};
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
@@ -96,6 +96,18 @@ impl Link {
     /// The most calls that this side may have begun and not ended.
     pub(crate) fn calls_max(&self) -> usize {
         self.attachment.limits().calls_max as usize
+    }
+
+    /// D13: whether schemas can be named instead of sent.
+    pub(crate) fn may_recall(&self) -> bool {
+        self.attachment.version() >= RECALL_VERSION
+    }
+
+    /// Asks for the memory that is needed first, so that nothing has to wait for it later.
+    pub(crate) fn prepare(&mut self) {
+        if self.grows == 0 && self.attachment.begin_grow(HeapKind::Send, GROW_BYTES).is_some() {
+            self.grows = GROW_BYTES;
+        }
     }
 
     /// What may be under way of a new stream.

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use petasos_buf::MsgBuf;
 use petasos_call::{BindRequest, CodecSet, Hash, ServiceError, Services, Status};
 use petasos_message::NativeMsg;
+use petasos_schema::Digest;
 
 use crate::convert::{Converter, Meant};
 
@@ -21,7 +22,9 @@ pub(crate) enum Binding {
 pub(crate) struct Known {
     pub(crate) name: String,
     hash: Hash,
-    pub(crate) schema: Vec<u8>,
+    /// In its compact form.
+    pub(crate) schema: &'static [u8],
+    digest: OnceCell<Digest>,
     /// By index: whether it has streams.
     methods: Vec<bool>,
     /// It can be called.
@@ -32,6 +35,13 @@ pub(crate) struct Known {
     serves_bytes: bool,
     /// Made when the first message needs it.
     converter: OnceCell<Result<Converter, Status>>,
+}
+
+impl Known {
+    /// What names the schema.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        self.digest.get_or_init(|| Digest::of(self.schema)).to_bytes()
+    }
 }
 
 /// A service, as its process describes it.
@@ -125,13 +135,14 @@ impl KnownServices {
     }
 
     /// The index of a service, which is new or known already.
-    fn place(&mut self, described: &Description<'_>, schema: impl FnOnce() -> Vec<u8>) -> usize {
+    fn place(&mut self, described: &Description<'_>, schema: &'static [u8]) -> usize {
         let known = self.list.iter().position(|known| known.name == described.name);
         known.unwrap_or_else(|| {
             self.list.push(Known {
                 name: described.name.to_owned(),
                 hash: described.hash,
-                schema: schema(),
+                schema,
+                digest: OnceCell::new(),
                 methods: described.methods.iter().map(|(_, is_stream)| *is_stream).collect(),
                 is_called: false,
                 served: None,
@@ -146,7 +157,7 @@ impl KnownServices {
     pub(crate) fn call(
         &mut self,
         described: &Description<'_>,
-        schema: impl FnOnce() -> Vec<u8>,
+        schema: &'static [u8],
     ) -> Result<(), ServiceError> {
         let service = self.place(described, schema);
         let known = &mut self.list[service];
@@ -154,7 +165,7 @@ impl KnownServices {
             return Ok(());
         }
         let names: Vec<&str> = described.methods.iter().map(|(name, _)| *name).collect();
-        self.called.add(described.name, described.hash, known.schema.clone(), &names)?;
+        self.called.add(described.name, described.hash, known.schema.to_vec(), &names)?;
         for (method, is_stream) in known.methods.iter().enumerate() {
             let method = method as u16;
             self.numbered.push(Method { service, method, is_stream: *is_stream });
@@ -167,7 +178,7 @@ impl KnownServices {
     pub(crate) fn serve(
         &mut self,
         described: &Description<'_>,
-        schema: impl FnOnce() -> Vec<u8>,
+        schema: &'static [u8],
         first: u16,
     ) -> usize {
         let service = self.place(described, schema);
@@ -205,7 +216,7 @@ impl KnownServices {
 
     fn converter(&self, service: usize) -> Result<&Converter, Status> {
         let known = &self.list[service];
-        let made = known.converter.get_or_init(|| Converter::new(&known.name, &known.schema));
+        let made = known.converter.get_or_init(|| Converter::new(&known.name, known.schema));
         made.as_ref().map_err(Status::clone)
     }
 
@@ -268,9 +279,9 @@ mod tests {
         let mut services = KnownServices::new(1);
         let methods = &[("Greet", false)];
         let greet = Description { name: "a.Greet", hash: [2; 16], methods, has_layout: true };
-        services.call(&greet, || vec![1]).expect("it is new");
-        services.call(&CHAT, || vec![2]).expect("it is new");
-        services.call(&CHAT, || unreachable!("it is known")).expect("it is known");
+        services.call(&greet, &[1]).expect("it is new");
+        services.call(&CHAT, &[2]).expect("it is new");
+        services.call(&CHAT, &[3]).expect("it is known");
         let found = services.method(2).expect("Chat's first");
         assert_eq!((found.service, found.method, found.is_stream), (1, 0, true));
         assert!(services.method(0).is_none() && services.method(4).is_none());
@@ -278,7 +289,7 @@ mod tests {
         let body = services.answer(&bind).expect("it is called");
         let answer = petasos_call::BindResponse::parse(&body).expect("it is well-formed");
         assert_eq!((answer.first, answer.methods, answer.schema), (2, 2, &[][..]));
-        assert_eq!(services.serve(&CHAT, || unreachable!("it is known"), 7), 1);
+        assert_eq!(services.serve(&CHAT, &[3], 7), 1);
         let mut bindings = Bindings::default();
         assert_eq!(services.served(&bindings, 5, 1), None);
         assert!(!services.are_served(&bindings));
@@ -297,7 +308,7 @@ mod tests {
     #[test]
     fn a_schema_that_cannot_be_read_ends_calls_with_a_status() {
         let mut services = KnownServices::new(1);
-        let service = services.serve(&CHAT, || vec![99], 1);
+        let service = services.serve(&CHAT, &[99], 1);
         let meant = Meant { service, method: 0, is_response: false };
         let statuses = [
             services.image(meant, &[]).expect_err("no schema"),

@@ -49,7 +49,7 @@ pub(crate) fn before_sleep(dispatcher: &mut Dispatcher) -> bool {
 pub(crate) fn describe(local: &Local, info: &'static ServiceInfo) {
     // A schema that cannot be numbered is refused when it is bound.
     let describe = |described: &Description<'_>| {
-        local.managed.with(|carrier| carrier.call(described, || info.module.schema().encode()))
+        local.managed.with(|carrier| carrier.call(described, info.module.compact()))
     };
     let _ = with_description(info, describe);
 }
@@ -57,8 +57,7 @@ pub(crate) fn describe(local: &Local, info: &'static ServiceInfo) {
 /// Serves a service whose methods have numbers from `first` on.
 pub(crate) fn serve(local: &Local, info: &'static ServiceInfo, first: u16) {
     let serve = |described: &Description<'_>| {
-        let schema = || info.module.schema().encode();
-        local.managed.with(|carrier| carrier.serve(described, schema, first));
+        local.managed.with(|carrier| carrier.serve(described, info.module.compact(), first));
     };
     with_description(info, serve);
     local.kick();

@@ -242,7 +242,7 @@ impl Runtime {
         let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
         let dispatcher = endpoint.state_mut();
         let names: Vec<&str> = info.methods.iter().map(|method| method.name).collect();
-        let schema = info.module.schema().encode();
+        let schema = info.module.compact().to_vec();
         let first = dispatcher.parts.services.add(info.name, info.hash, schema, &names)?;
         dispatcher.parts.services.set_layout(layout_of(info));
         let before = dispatcher.methods.len();

@@ -53,9 +53,7 @@ pub enum HubError {
 }
 
 /// Targets of one application; names under which it serves; its bindings.
-const NAMES_MAX: usize = 1024;
-/// Methods that one application has bound.
-const METHODS_MAX: usize = 4096;
+pub(crate) const NAMES_MAX: usize = 1024;
 
 /// Applications, and the names under which they serve.
 pub struct Hub<M> {
@@ -117,53 +115,6 @@ impl<M: Memory> Hub<M> {
     /// An application.
     pub fn application(&mut self, number: Number) -> Option<&mut Application<M>> {
         self.applications.get_mut(&number.0)
-    }
-
-    /// Binds a service of a schema for an application, which serves it if `is_served`, and may call
-    /// it in any case. Gives the number that it names in requests.
-    ///
-    /// # Errors
-    /// See [`HubError`].
-    pub fn bind(
-        &mut self,
-        number: Number,
-        schema: &[u8],
-        service: &str,
-        is_served: bool,
-    ) -> Result<u16, HubError> {
-        let application = self.applications.get_mut(&number.0);
-        let application = application.ok_or(HubError::NoApplication(number))?;
-        let known = application.bindings.iter().position(|known| *known.service == *service);
-        if let Some(index) = known {
-            // Policies know the fields of a method by one schema.
-            let is_same = application.bindings[index].schema() == schema;
-            if !is_same {
-                return Err(HubError::BoundOtherwise(service.to_owned()));
-            }
-            if is_served && !std::mem::replace(&mut application.serves[index], true) {
-                self.changes += 1;
-            }
-            return Ok(index as u16);
-        }
-        let bindings = &application.bindings;
-        let bytes: usize = bindings.iter().map(|known| known.schema().len()).sum();
-        if bytes + schema.len() > self.schemas.limits().application_bytes_max {
-            return Err(HubError::TooMany);
-        }
-        let binding = self.schemas.bind(schema, service)?;
-        let methods: usize = bindings.iter().map(|known| known.methods.len()).sum();
-        if bindings.len() >= NAMES_MAX || methods + binding.methods.len() > METHODS_MAX {
-            return Err(HubError::TooMany);
-        }
-        self.changes += 1;
-        let bound = application.bind(Arc::new(binding))?;
-        application.serves.push(is_served);
-        Ok(bound)
-    }
-
-    /// The longest schema that is taken, in bytes.
-    pub fn schema_bytes_max(&self) -> usize {
-        self.schemas.limits().schema.bytes_max
     }
 
     /// An application calls a name: gives its number in requests.
@@ -242,6 +193,9 @@ impl<M: Memory> Hub<M> {
                 None => {}
             }
         }
+        // What it alone has bound is spare now.
+        drop(application);
+        self.schemas.trim(0);
     }
 
     /// Runs all datapaths once, and passes on what has passed them. Says whether anything moved.

@@ -32,6 +32,7 @@
 mod application;
 mod applications;
 mod beyond;
+mod binds;
 mod counting;
 mod crowd;
 mod fields;
@@ -54,9 +55,11 @@ pub use beyond::{
     Encoded, Outgoing, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits, RemoteOutcome,
 };
 pub use hub::{Hub, HubError, TargetId};
-pub use petasos_schema::Hash;
+pub use petasos_schema::{Digest, Hash};
 pub use remote::{Incoming, RemoteCaller, RouteIn};
 pub use remote_calls::{RemoteCall, RemoteCalls};
-pub use schemas::{BindError, Binding, BoundMethod, SchemaLimits, Schemas};
+pub use schemas::{
+    BindError, Binding, BoundMethod, KeptSchema, KnownSchema, SchemaLimits, Schemas,
+};
 pub use stats::{Gone, ROWS_MAX, Row, Stats, Sums, Way};
 pub use status::Load;

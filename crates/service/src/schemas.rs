@@ -1,21 +1,25 @@
-//! Schemas that applications have submitted.
+//! Schemas that applications have submitted, or that an operator has loaded.
 //!
 //! An application submits the compact form of its schema, never code. It is checked once, however
-//! many applications submit it: a schema is known by its bytes, and its plans are shared. What is
-//! kept is bounded, for each application and in all; a schema is forgotten with the last binding
-//! that uses it.
+//! many applications submit it, and its plans are shared. A schema is known by the digest of its
+//! bytes, which is computed here: an application can name a schema by it instead of submitting it,
+//! and gets the one with these bytes or none ([`Schemas::recall`]).
+//!
+//! What is kept is bounded, for each application and in all. A schema is *bound* while a binding
+//! has it, *loaded* if an operator has asked for it, and otherwise *spare*: kept in case that it is
+//! bound again, unless others were used more recently.
 //!
 //! Methods have numbers that are never given to others ([`MethodId`]), by the service's name, the
 //! method's, and the hashes of its messages. So a policy that names a method means one thing, and a
 //! method of another version is another method. A method that no binding has is forgotten in time;
 //! if it comes again, it has another number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use petasos_engine::MethodId;
 use petasos_message::Types;
-use petasos_schema::{Hash, Limits, MessageId, Schema, ServiceId};
+use petasos_schema::{Digest, Hash, Limits, MessageId, Schema, ServiceId};
 use thiserror::Error;
 
 /// How much applications may submit.
@@ -27,18 +31,28 @@ pub struct SchemaLimits {
     pub bytes_max: usize,
     /// Bytes of the schemas that one application has bound.
     pub application_bytes_max: usize,
+    /// Bytes of the spare ones.
+    pub spare_bytes_max: usize,
+    /// How many of them there are.
+    pub spare_max: usize,
     /// Methods that are known at a time.
     pub methods_max: usize,
 }
 
 impl Default for SchemaLimits {
     /// 256 KiB and 16,384 elements for one schema, 1 MiB for those of an application, 64 MiB for
-    /// all, and 2^20 methods.
+    /// all, 256 spare ones of 8 MiB together, and 2^20 methods.
     fn default() -> SchemaLimits {
         let elements_max = 1 << 14;
         let schema = Limits { bytes_max: 256 << 10, elements_max, ..Limits::default() };
-        let (bytes_max, application_bytes_max, methods_max) = (64 << 20, 1 << 20, 1 << 20);
-        SchemaLimits { schema, bytes_max, application_bytes_max, methods_max }
+        SchemaLimits {
+            schema,
+            bytes_max: 64 << 20,
+            application_bytes_max: 1 << 20,
+            spare_bytes_max: 8 << 20,
+            spare_max: 256,
+            methods_max: 1 << 20,
+        }
     }
 }
 
@@ -53,6 +67,9 @@ pub enum BindError {
     /// applications have gone.
     #[error("the service knows as many schemas as it may")]
     TooMany,
+    /// No schema with this digest is known. Submit its bytes.
+    #[error("the service does not know the schema")]
+    Unknown,
     /// The schema has no such service: the application's fault.
     #[error("the schema has no service `{0}`")]
     NoService(String),
@@ -86,7 +103,8 @@ pub struct Binding {
     pub types: Arc<Types>,
     /// In the order of their names, which is that of the schema.
     pub methods: Box<[BoundMethod]>,
-    entry: Arc<Entry>,
+    known: Arc<KnownSchema>,
+    _life: Arc<()>,
 }
 
 /// A method of one of an application's bindings, which stay as long as the application does.
@@ -112,17 +130,68 @@ impl Binding {
         [method.request, method.response].map(|id| self.types.schema().message(id).hash())
     }
 
-    /// The schema in its compact form, as it was submitted.
-    pub fn schema(&self) -> &[u8] {
-        &self.entry.bytes
+    /// The schema, as it is known.
+    pub fn known(&self) -> &Arc<KnownSchema> {
+        &self.known
     }
 }
 
-/// A schema that is known for as long as a binding has it.
+/// A schema that was checked.
 #[derive(Debug)]
-struct Entry {
+pub struct KnownSchema {
+    digest: Digest,
     bytes: Box<[u8]>,
     types: Arc<Types>,
+}
+
+impl KnownSchema {
+    /// What names it.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Its compact form, as it was submitted.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its messages.
+    pub fn types(&self) -> &Arc<Types> {
+        &self.types
+    }
+}
+
+/// How a schema is kept.
+#[derive(Debug)]
+struct Kept {
+    schema: Arc<KnownSchema>,
+    /// Each binding has it, too.
+    life: Arc<()>,
+    /// An operator has asked for it.
+    is_loaded: bool,
+    /// Counts uses of all: the least is that of the schema that was not used for longest.
+    used: u64,
+}
+
+impl Kept {
+    fn bindings(&self) -> usize {
+        Arc::strong_count(&self.life) - 1
+    }
+
+    fn is_spare(&self) -> bool {
+        !self.is_loaded && self.bindings() == 0
+    }
+}
+
+/// A schema, as operators see it.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptSchema<'a> {
+    /// The schema.
+    pub schema: &'a Arc<KnownSchema>,
+    /// An operator has asked for it.
+    pub is_loaded: bool,
+    /// Bindings that have it.
+    pub bindings: usize,
 }
 
 /// What names a method for ever.
@@ -132,15 +201,27 @@ type MethodKey = (Arc<str>, [Hash; 2]);
 #[derive(Debug)]
 pub struct Schemas {
     limits: SchemaLimits,
-    known: HashMap<Box<[u8]>, Weak<Entry>>,
+    kept: HashMap<Digest, Kept>,
+    /// Of all of them.
+    bytes: usize,
+    /// With so many of them, spare ones are looked for: not with each one that is learned.
+    trim_at: usize,
+    uses: u64,
+    /// Those that were bound lately, if somebody wants to know.
+    bound: Option<VecDeque<Arc<KnownSchema>>>,
     methods: HashMap<MethodKey, (MethodId, Weak<()>)>,
     next_method: u32,
 }
 
+/// So many schemas that were bound wait for whoever wants to know; later ones are not told.
+const BOUND_MAX: usize = 64;
+
 impl Schemas {
     /// None yet.
     pub fn new(limits: SchemaLimits) -> Schemas {
-        Schemas { limits, known: HashMap::new(), methods: HashMap::new(), next_method: 0 }
+        let (kept, methods) = (HashMap::new(), HashMap::new());
+        let (bytes, trim_at, uses, bound, next_method) = (0, 0, 0, None, 0);
+        Schemas { limits, kept, bytes, trim_at, uses, bound, methods, next_method }
     }
 
     /// Binds a service of a schema in its compact form (`Schema::encode`).
@@ -148,39 +229,166 @@ impl Schemas {
     /// # Errors
     /// See [`BindError`].
     pub fn bind(&mut self, schema: &[u8], service: &str) -> Result<Binding, BindError> {
-        let entry = match self.known.get(schema).and_then(Weak::upgrade) {
-            Some(entry) => entry,
-            None => self.learn(schema)?,
-        };
-        let types = entry.types.clone();
+        let digest = Digest::of(schema);
+        self.learn(digest, schema)?;
+        self.recall(digest, service)
+    }
+
+    /// The same, of a schema with this digest, if one is known.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn recall(&mut self, digest: Digest, service: &str) -> Result<Binding, BindError> {
+        let kept = self.kept.get_mut(&digest).ok_or(BindError::Unknown)?;
+        self.uses += 1;
+        kept.used = self.uses;
+        let (known, life) = (kept.schema.clone(), kept.life.clone());
+        let types = known.types.clone();
         let (id, _) = types
             .schema()
             .service_by_name(service)
             .ok_or_else(|| BindError::NoService(service.to_owned()))?;
         let methods = self.methods_of(types.schema(), id)?;
-        Ok(Binding { service: service.into(), types, methods, entry })
+        self.tell(&known);
+        Ok(Binding { service: service.into(), types, methods, known, _life: life })
     }
 
-    pub(crate) fn limits(&self) -> &SchemaLimits {
+    /// Keeps a schema that nobody has bound: until it is [evicted](Schemas::evict) if `is_loaded`,
+    /// otherwise as one that was bound before. Gives its digest, and whether that is new.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn load(&mut self, schema: &[u8], is_loaded: bool) -> Result<(Digest, bool), BindError> {
+        let digest = Digest::of(schema);
+        self.learn(digest, schema)?;
+        let kept = self.kept.get_mut(&digest).expect("it was just learned");
+        let is_new = is_loaded && !kept.is_loaded;
+        kept.is_loaded |= is_loaded;
+        let known = kept.schema.clone();
+        if is_loaded {
+            self.tell(&known);
+        }
+        Ok((digest, is_new))
+    }
+
+    /// Undoes that a schema was loaded: it stays as one that was bound before.
+    pub fn unload(&mut self, digest: Digest) {
+        if let Some(kept) = self.kept.get_mut(&digest) {
+            kept.is_loaded = false;
+        }
+        self.trim(0);
+    }
+
+    /// Forgets a schema, unless bindings have it. Gives what it was and whether it was loaded.
+    ///
+    /// # Errors
+    /// How many bindings have it; 0 if it is not known.
+    pub fn evict(&mut self, digest: Digest) -> Result<(Arc<KnownSchema>, bool), usize> {
+        let bindings = self.kept.get(&digest).map(Kept::bindings);
+        match bindings {
+            None => Err(0),
+            Some(0) => {
+                let kept = self.kept.remove(&digest).expect("it was just found");
+                self.bytes -= kept.schema.bytes.len();
+                if let Some(bound) = &mut self.bound {
+                    bound.retain(|told| told.digest != digest);
+                }
+                Ok((kept.schema, kept.is_loaded))
+            }
+            Some(bindings) => Err(bindings),
+        }
+    }
+
+    /// A schema that is known.
+    pub fn get(&self, digest: Digest) -> Option<&Arc<KnownSchema>> {
+        self.kept.get(&digest).map(|kept| &kept.schema)
+    }
+
+    /// All that are known, by digest.
+    pub fn all(&self) -> Vec<KeptSchema<'_>> {
+        let all = self.kept.values();
+        let mut all: Vec<_> = all
+            .map(|kept| {
+                let (schema, is_loaded) = (&kept.schema, kept.is_loaded);
+                KeptSchema { schema, is_loaded, bindings: kept.bindings() }
+            })
+            .collect();
+        all.sort_unstable_by_key(|kept| kept.schema.digest);
+        all
+    }
+
+    /// From now on, [`Schemas::poll_bound`] tells which schemas are bound.
+    pub fn tell_bound(&mut self) {
+        self.bound.get_or_insert_default();
+    }
+
+    /// A schema that was bound or loaded. Not each time is told if that is often.
+    pub fn poll_bound(&mut self) -> Option<Arc<KnownSchema>> {
+        self.bound.as_mut()?.pop_front()
+    }
+
+    /// What they may take.
+    pub fn limits(&self) -> &SchemaLimits {
         &self.limits
     }
 
     /// Bytes of the schemas that are known.
     pub fn bytes(&self) -> usize {
-        self.known.iter().filter(|(_, entry)| entry.strong_count() > 0).map(|(k, _)| k.len()).sum()
+        self.bytes
     }
 
-    fn learn(&mut self, bytes: &[u8]) -> Result<Arc<Entry>, BindError> {
-        self.known.retain(|_, entry| entry.strong_count() > 0);
-        if self.bytes() + bytes.len() > self.limits.bytes_max {
-            return Err(BindError::TooMany);
+    /// Forgets spare schemas until they are few enough, and so many bytes more have room. Those go
+    /// first that were not used for longest.
+    pub(crate) fn trim(&mut self, wanted: usize) {
+        let SchemaLimits { spare_max, spare_bytes_max, bytes_max, .. } = self.limits;
+        let spare = self.kept.values().filter(|kept| kept.is_spare());
+        let mut oldest: Vec<_> =
+            spare.map(|kept| (kept.used, kept.schema.bytes.len(), kept.schema.digest)).collect();
+        oldest.sort_unstable();
+        let (mut count, mut bytes) =
+            (oldest.len(), oldest.iter().map(|(_, bytes, _)| bytes).sum::<usize>());
+        for (_, gone, digest) in oldest {
+            let is_over = count > spare_max
+                || bytes > spare_bytes_max
+                || self.bytes.saturating_add(wanted) > bytes_max;
+            if !is_over {
+                break;
+            }
+            self.kept.remove(&digest);
+            (self.bytes, count, bytes) = (self.bytes - gone, count - 1, bytes - gone);
+        }
+        self.trim_at = self.kept.len() + self.kept.len() / 8;
+    }
+
+    /// Checks a schema, unless it is known already.
+    fn learn(&mut self, digest: Digest, bytes: &[u8]) -> Result<(), BindError> {
+        if self.kept.contains_key(&digest) {
+            return Ok(());
         }
         let refuse = |error: Box<dyn std::error::Error + Send + Sync>| BindError::Schema(error);
         let schema = Schema::decode(bytes, &self.limits.schema).map_err(|e| refuse(e.into()))?;
         let types = Types::new(schema).map_err(|error| refuse(error.into()))?;
-        let entry = Arc::new(Entry { bytes: bytes.into(), types });
-        self.known.insert(entry.bytes.clone(), Arc::downgrade(&entry));
-        Ok(entry)
+        let is_over = |this: &Schemas| this.bytes + bytes.len() > this.limits.bytes_max;
+        if is_over(self) || self.kept.len() >= self.trim_at {
+            self.trim(bytes.len());
+        }
+        if is_over(self) {
+            return Err(BindError::TooMany);
+        }
+        let schema = Arc::new(KnownSchema { digest, bytes: bytes.into(), types });
+        self.uses += 1;
+        let kept = Kept { schema, life: Arc::new(()), is_loaded: false, used: self.uses };
+        self.kept.insert(digest, kept);
+        self.bytes += bytes.len();
+        Ok(())
+    }
+
+    fn tell(&mut self, known: &Arc<KnownSchema>) {
+        let Some(bound) = &mut self.bound else { return };
+        let is_told = bound.iter().any(|told| told.digest == known.digest);
+        if bound.len() < BOUND_MAX && !is_told {
+            bound.push_back(known.clone());
+        }
     }
 
     fn methods_of(

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use petasos_base::Rng;
-use petasos_schema::Limits;
+use petasos_schema::{Digest, Limits};
 use petasos_service::{BindError, SchemaLimits, Schemas};
 
 fn schema() -> Vec<u8> {
@@ -13,8 +13,69 @@ fn schema() -> Vec<u8> {
     compiled.unwrap().schema.encode()
 }
 
+/// The same with another name for a field.
+fn schema_with(field: &str) -> Vec<u8> {
+    let mut bytes = schema();
+    let at = bytes.windows(5).position(|text| text == b"count").unwrap();
+    bytes[at..at + 5].copy_from_slice(field.as_bytes());
+    bytes
+}
+
+/// Limits with so many schemas that nobody has bound.
+fn spare(spare_max: usize) -> SchemaLimits {
+    SchemaLimits { spare_max, ..SchemaLimits::default() }
+}
+
 #[test]
-fn a_schema_is_checked_once_and_forgotten_with_its_last_binding() {
+fn d13_a_digest_names_the_bytes_and_nothing_else() {
+    let mut schemas = Schemas::new(SchemaLimits::default());
+    // A hostile application submits a schema whose messages have the same hashes, with other names:
+    // a policy on the field `count` would not see it.
+    let (schema, hostile) = (schema(), schema_with("other"));
+    let first = schemas.bind(&hostile, "greet.Greeter").unwrap();
+    let recalled = schemas.recall(Digest::of(&schema), "greet.Greeter");
+    assert!(matches!(recalled, Err(BindError::Unknown)));
+    let honest = schemas.bind(&schema, "greet.Greeter").unwrap();
+    assert_eq!(first.types.schema().hash(), honest.types.schema().hash());
+    for (bytes, name) in [(&hostile, "other"), (&schema, "count")] {
+        let bound = schemas.recall(Digest::of(bytes), "greet.Greeter").unwrap();
+        let request = bound.types.schema().message_by_name("greet.Request").unwrap().1;
+        assert_eq!((request.fields()[1].name(), bound.known().bytes()), (name, &bytes[..]));
+    }
+}
+
+#[test]
+fn schemas_that_nobody_has_are_kept_in_the_order_of_their_use() {
+    let mut schemas = Schemas::new(spare(2));
+    let of = |at: usize| schema_with(&format!("f{at:04}"));
+    let is_known = |schemas: &Schemas, at| schemas.get(Digest::of(&of(at))).is_some();
+    for at in 0..3 {
+        schemas.bind(&of(at), "greet.Greeter").unwrap();
+    }
+    schemas.recall(Digest::of(&of(1)), "greet.Greeter").unwrap();
+    let held = schemas.bind(&of(3), "greet.Greeter").unwrap();
+    schemas.bind(&of(4), "greet.Greeter").unwrap();
+    schemas.bind(&of(5), "greet.Greeter").unwrap();
+    let known: Vec<_> = (0..6).filter(|at| is_known(&schemas, *at)).collect();
+    assert_eq!(known, [1, 3, 4, 5], "the last is looked at with the next");
+    // What is loaded stays, and what is bound cannot be evicted.
+    let (loaded, _) = schemas.load(&of(6), true).unwrap();
+    for at in 7..20 {
+        schemas.bind(&of(at), "greet.Greeter").unwrap();
+    }
+    assert!(is_known(&schemas, 3) && is_known(&schemas, 6) && !is_known(&schemas, 1));
+    assert_eq!(schemas.evict(Digest::of(&of(3))).unwrap_err(), 1);
+    assert!(schemas.evict(loaded).unwrap().1);
+    assert_eq!(schemas.evict(loaded).unwrap_err(), 0);
+    drop(held);
+    assert!(!schemas.evict(Digest::of(&of(3))).unwrap().1);
+    assert!(schemas.all().len() <= 3);
+    let bytes: usize = schemas.all().iter().map(|kept| kept.schema.bytes().len()).sum();
+    assert_eq!(schemas.bytes(), bytes);
+}
+
+#[test]
+fn a_schema_is_checked_once_and_its_methods_are_forgotten_with_its_last_binding() {
     let mut schemas = Schemas::new(SchemaLimits::default());
     let bytes = schema();
     let first = schemas.bind(&bytes, "greet.Greeter").unwrap();
@@ -27,7 +88,7 @@ fn a_schema_is_checked_once_and_forgotten_with_its_last_binding() {
     let before = numbers(&first);
     assert_eq!(numbers(&second), before, "a method has one number");
     drop((first, second));
-    assert_eq!(schemas.bytes(), 0);
+    assert_eq!(schemas.bytes(), bytes.len(), "it is kept for the next");
     let again = schemas.bind(&bytes, "greet.Greeter").unwrap();
     let after = numbers(&again);
     assert!(after.iter().all(|id| !before.contains(id)), "a number is given once");
@@ -36,7 +97,7 @@ fn a_schema_is_checked_once_and_forgotten_with_its_last_binding() {
 
 #[test]
 fn hostile_schemas_are_refused_and_fill_nothing() {
-    let mut schemas = Schemas::new(SchemaLimits::default());
+    let mut schemas = Schemas::new(spare(3));
     let bytes = schema();
     assert!(matches!(schemas.bind(&[], "a"), Err(BindError::NoService(_) | BindError::Schema(_))));
     assert!(matches!(schemas.bind(&bytes, "greet.None"), Err(BindError::NoService(_))));
@@ -50,7 +111,7 @@ fn hostile_schemas_are_refused_and_fill_nothing() {
         damaged.truncate(rng.below(2 * bytes.len() as u64) as usize);
         drop(schemas.bind(&damaged, "greet.Greeter"));
     }
-    assert_eq!(schemas.bytes(), 0);
+    assert!(schemas.all().len() <= 4, "few are kept");
     let long = vec![0; (256 << 10) + 1];
     assert!(matches!(schemas.bind(&long, "a"), Err(BindError::Schema(_))));
 }

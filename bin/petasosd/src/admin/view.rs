@@ -148,7 +148,7 @@ pub fn schemas(world: &World<'_>) -> Msg<proto::ListSchemasResponse> {
                 .set_name(application.name())
                 .set_service(&*binding.service)
                 .set_methods(binding.methods.len() as u32)
-                .set_schema_bytes(binding.schema().len() as u64);
+                .set_schema_bytes(binding.known().bytes().len() as u64);
         }
     }
     response

@@ -19,7 +19,7 @@ use petasos_abi::Extent;
 use petasos_base::Time;
 use petasos_shm::{HeapError, HeapKind, Outside, OwnedHeap};
 
-use crate::ask::{Answer, Ask};
+use crate::ask::{Answer, Ask, NotDone};
 use crate::credentials::Credentials;
 use crate::ended::Ended;
 use crate::hello::{HANDOVER_VERSION, Hello, Limits, Versions, Welcome};
@@ -226,9 +226,8 @@ impl Attached {
     ///
     /// # Panics
     /// If it has asked for nothing, or was answered.
-    pub fn answer(&mut self, result: Result<u32, &str>) {
+    pub fn answer(&mut self, result: Result<u32, NotDone>) {
         let request = self.asked.take().expect("it has asked for something");
-        let result = result.map_err(Text::new);
         self.output.push(&FromService::Answer(Answer { request, result }), Vec::new());
     }
 

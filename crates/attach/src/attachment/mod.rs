@@ -16,7 +16,7 @@ use petasos_abi::{Extent, HEAP_BYTES_MAX};
 use petasos_base::SystemClock;
 use petasos_shm::{AdoptError, AdoptedHeap, HeapError, HeapKind, Outside};
 
-use crate::ask::{Answer, Ask};
+use crate::ask::{Answer, Ask, NotDone};
 use crate::credentials::Credentials;
 use crate::ended::Ended;
 use crate::hello::{Hello, Limits, Welcome};
@@ -71,12 +71,24 @@ pub enum AskError {
     /// It refuses; the text says why.
     #[error("the service refuses: {0}")]
     Refused(Text),
+    /// It does not know the schema that was named. Ask with its bytes.
+    #[error("the service does not know the schema")]
+    Unknown,
     /// It has not answered in time. A retry may succeed.
     #[error("the service has not answered in time")]
     Timeout,
     /// The attachment has ended.
     #[error(transparent)]
     Ended(#[from] Ended),
+}
+
+impl From<NotDone> for AskError {
+    fn from(why: NotDone) -> AskError {
+        match why {
+            NotDone::Refused(why) => AskError::Refused(why),
+            NotDone::Unknown => AskError::Unknown,
+        }
+    }
 }
 
 /// An application's attachment to the service of its host.
@@ -117,6 +129,11 @@ impl Attachment {
     /// What the service lets this application have.
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// The version that both speak.
+    pub fn version(&self) -> u16 {
+        self.wire.session.version()
     }
 
     /// Who listens at the socket.
@@ -180,7 +197,7 @@ impl Attachment {
         loop {
             match self.wire.await_message(deadline)?.ok_or(AskError::Timeout)? {
                 (FromService::Answer(answer), _) if answer.request == request => {
-                    return answer.result.map_err(AskError::Refused);
+                    return answer.result.map_err(AskError::from);
                 }
                 said => drop(self.on_message(said)?),
             }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ask::NotDone;
 use crate::frame::Deframer;
 use crate::hello::{HeapLimits, Limits, MAGIC, Name, Token, Versions};
 
@@ -172,7 +173,7 @@ fn d1_numbers_out_of_range_are_refused() {
 
 #[test]
 fn d1_unknown_kinds_and_those_of_the_other_side_are_told_apart() {
-    let unknown = kind::MOVED + 1;
+    let unknown = kind::RECALL + 1;
     assert_eq!(FromService::read(unknown, &[]), Err(Malformed::UnknownKind(unknown)));
     assert_eq!(FromApplication::read(0, &[]).map(drop), Err(Malformed::UnknownKind(0)));
     assert_eq!(FromService::read(kind::GROW, &[]), Err(Malformed::Side(kind::GROW)));
@@ -213,6 +214,7 @@ fn d13_asks_and_answers_come_back_as_they_were_written() {
     let name = || Text::new("greet.Greeter");
     let asks = [
         Ask::Bind { offset: 1 << 39, bytes: 9, is_served: true, service: name() },
+        Ask::Recall { digest: [0xa5; 32], is_served: true, service: name() },
         Ask::Target(name()),
         Ask::Serve(Text::default()),
     ];
@@ -229,7 +231,8 @@ fn d13_asks_and_answers_come_back_as_they_were_written() {
         assert!(matches!(FromApplication::read(kind, &longer), Err(Malformed::Trailing)));
         assert!(FromService::read(kind, &body).is_err(), "an application asks");
     }
-    for result in [Ok(0), Ok(u32::MAX), Err(Text::new("no"))] {
+    let refused = NotDone::Refused(Text::new("no"));
+    for result in [Ok(0), Ok(u32::MAX), Err(refused), Err(NotDone::Unknown)] {
         let answer = FromService::Answer(Answer { request: 1, result });
         let (kind, body) = written(|out| answer.write(out));
         assert_eq!(FromService::read(kind, &body), Ok(answer));
@@ -248,11 +251,12 @@ fn d13_what_cannot_be_is_refused() {
         let read = FromApplication::read(kind::BIND, &body(request, offset, bytes));
         assert!(matches!(read, Err(Malformed::Value(_))), "{request} {offset} {bytes}");
     }
-    // Refused with a number, done with a text, and neither.
-    for (is_refused, number, text) in [(1u8, 5u32, "no"), (0, 5, "no"), (2, 0, "")] {
+    // Refused with a number, done with a text, unknown with either, and nothing of it.
+    let wrong = [(1, 5, "no"), (0, 5, "no"), (2, 5, ""), (2, 0, "no"), (3, 0, "")];
+    for (code, number, text) in wrong {
         let mut body = 1u32.to_le_bytes().to_vec();
-        body.push(is_refused);
-        body.extend_from_slice(&number.to_le_bytes());
+        body.push(code);
+        body.extend_from_slice(&u32::to_le_bytes(number));
         body.push(text.len() as u8);
         body.extend_from_slice(text.as_bytes());
         assert_eq!(FromService::read(kind::ANSWER, &body), Err(Malformed::Value("answer")));

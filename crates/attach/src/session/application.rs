@@ -3,6 +3,7 @@
 use petasos_shm::HeapKind;
 
 use super::{Handover, Violation};
+use crate::ask::{NotDone, RECALL_VERSION};
 use crate::frame::{Deframer, Malformed};
 use crate::hello::{HANDOVER_VERSION, Hello, Versions, Welcome};
 use crate::message::{FromService, Grow};
@@ -75,6 +76,11 @@ impl ApplicationSession {
         matches!(step, Handover::Attached | Handover::Moved) && self.handover.step(step)
     }
 
+    /// The version that was agreed on; 0 before the welcome.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
     /// Whether all lanes have come.
     pub fn is_attached(&self) -> bool {
         self.phase == Phase::Attached
@@ -96,7 +102,11 @@ impl ApplicationSession {
             (Phase::Attached, FromService::Extent { request: 0, .. }) => {}
             (Phase::Attached, FromService::Extent { request, .. }) => self.on_answer(*request)?,
             (Phase::Attached, FromService::NoExtent { request, .. }) => self.on_answer(*request)?,
-            (Phase::Attached, FromService::Answer(answer)) => self.on_answer(answer.request)?,
+            (Phase::Attached, FromService::Answer(answer))
+                if self.version >= RECALL_VERSION || answer.result != Err(NotDone::Unknown) =>
+            {
+                self.on_answer(answer.request)?;
+            }
             (Phase::Attached, FromService::GiveUp { .. }) => {}
             (Phase::Attached, FromService::Successor)
                 if self.version >= HANDOVER_VERSION && self.handover.step(Handover::Announced) => {}

@@ -1,6 +1,7 @@
 //! The service's side of a session.
 
 use super::{Handover, Violation};
+use crate::ask::{Ask, RECALL_VERSION};
 use crate::frame::{Deframer, Frame};
 use crate::hello::{Hello, Versions};
 use crate::kind;
@@ -18,6 +19,8 @@ enum Phase {
 pub struct ServiceSession {
     deframer: Deframer,
     phase: Phase,
+    /// The version that was agreed on.
+    version: u16,
     /// The number of the last request.
     requests: u32,
     handover: Handover,
@@ -26,7 +29,7 @@ pub struct ServiceSession {
 impl Default for ServiceSession {
     fn default() -> ServiceSession {
         let (deframer, phase, handover) = (Deframer::default(), Phase::Hello, Handover::None);
-        ServiceSession { deframer, phase, requests: 0, handover }
+        ServiceSession { deframer, phase, version: 0, requests: 0, handover }
     }
 }
 
@@ -69,8 +72,8 @@ impl ServiceSession {
     fn next(&mut self, input: &mut &[u8]) -> Result<Option<FromApplication>, Violation> {
         let Some(frame) = self.deframer.next_frame(input)? else { return Ok(None) };
         if self.phase == Phase::Hello {
-            let hello = read_hello(frame)?;
-            self.phase = Phase::Attached;
+            let (hello, version) = read_hello(frame)?;
+            (self.phase, self.version) = (Phase::Attached, version);
             return Ok(Some(FromApplication::Hello(hello)));
         }
         if frame.kind == kind::HELLO {
@@ -93,20 +96,21 @@ impl ServiceSession {
         let is_in_order = match &said {
             FromApplication::Attached => self.handover.step(Handover::Attached),
             FromApplication::Moved => self.handover.step(Handover::Moved),
+            FromApplication::Ask(_, Ask::Recall { .. }) => self.version >= RECALL_VERSION,
             _ => true,
         };
         if is_in_order { Ok(Some(said)) } else { Err(Violation::Unexpected(kind)) }
     }
 }
 
-/// Its versions are judged first: a hello of other versions may have other fields.
-fn read_hello(frame: Frame<'_>) -> Result<Hello, Violation> {
+/// A hello, and the version that both speak. Its versions are judged first: a hello of other
+/// versions may have other fields.
+fn read_hello(frame: Frame<'_>) -> Result<(Hello, u16), Violation> {
     if frame.kind != kind::HELLO {
         return Err(Violation::HelloExpected(frame.kind));
     }
     let versions = Hello::versions_of(frame.body)?;
-    if versions.agree(Versions::SUPPORTED).is_none() {
-        return Err(Violation::Versions(versions));
-    }
-    Ok(Hello::read(frame.body)?)
+    let version = versions.agree(Versions::SUPPORTED);
+    let version = version.ok_or(Violation::Versions(versions))?;
+    Ok((Hello::read(frame.body)?, version))
 }

@@ -3,6 +3,7 @@ use petasos_shm::HeapKind;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ask::{Answer, Ask, NotDone};
 use crate::hello::{Hello, Limits, Welcome};
 use crate::kind;
 use crate::message::{FromApplication, FromService, Grow};
@@ -71,11 +72,11 @@ fn d1_an_application_says_hello_first_and_once() {
 
 #[test]
 fn d1_versions_are_judged_before_anything_else_of_a_hello() {
-    let mut body = [&crate::hello::MAGIC[..], &[3, 0, 9, 0]].concat();
+    let mut body = [&crate::hello::MAGIC[..], &[4, 0, 9, 0]].concat();
     body.extend_from_slice(b"what nobody knows yet");
     let mut bytes = vec![body.len() as u8, 0, kind::HELLO, 0];
     bytes.extend_from_slice(&body);
-    let versions = Versions { oldest: 3, newest: 9 };
+    let versions = Versions { oldest: 4, newest: 9 };
     assert_eq!(heard(&bytes), Err(Violation::Versions(versions)));
     assert_eq!(Violation::Versions(versions).refuse_code(), RefuseCode::Versions);
     bytes[10..12].copy_from_slice(&[1, 0]);
@@ -138,9 +139,30 @@ fn d1_a_service_takes_no_more_lanes_or_other_versions_than_it_was_offered() {
     let limits = Limits::default();
     let of = |version, lanes| FromService::Welcome(Welcome { version, lanes, limits });
     let field = |field| Err(Malformed::Value(field).into());
-    assert_eq!(told(&from_service(&[of(3, 1)])), field("version"));
+    assert_eq!(told(&from_service(&[of(4, 1)])), field("version"));
     assert_eq!(told(&from_service(&[of(1, 3)])), field("lanes"));
     assert_eq!(told(&from_service(&[of(1, 1), lane(0), extent(1)])), Ok(3));
+}
+
+#[test]
+fn d13_schemas_are_named_from_version_3_on() {
+    let recall = || {
+        let (digest, service) = ([7; 32], Text::new("greet.Greeter"));
+        FromApplication::Ask(1, Ask::Recall { digest, is_served: true, service })
+    };
+    let unknown = || FromService::Answer(Answer { request: 1, result: Err(NotDone::Unknown) });
+    for (version, is_known) in [(1, false), (2, false), (3, true)] {
+        let versions = Versions { oldest: 1, newest: version };
+        let hello = FromApplication::Hello(Hello { versions, ..hello() });
+        let heard = heard(&from_application(&[hello, recall()]));
+        let limits = Limits::default();
+        let welcome = FromService::Welcome(Welcome { version, lanes: 1, limits });
+        let told = told(&from_service(&[welcome, lane(0), unknown()]));
+        let unexpected = Err(Violation::Unexpected(kind::ANSWER));
+        assert_eq!(told, if is_known { Ok(3) } else { unexpected }, "{version}");
+        let unexpected = Err(Violation::Unexpected(kind::RECALL));
+        assert_eq!(heard, if is_known { Ok(2) } else { unexpected }, "{version}");
+    }
 }
 
 #[test]

@@ -114,15 +114,15 @@ impl Carrier {
         }
     }
 
-    /// Lets a service be called. `schema` gives its compact schema. Calls of a service without a
-    /// schema are refused when it is bound.
+    /// Lets a service be called. `schema` is its schema in compact form. Calls of a service without
+    /// a schema are refused when it is bound.
     ///
     /// # Errors
     /// See [`ServiceError`].
     pub fn call(
         &mut self,
         described: &Description<'_>,
-        schema: impl FnOnce() -> Vec<u8>,
+        schema: &'static [u8],
     ) -> Result<(), ServiceError> {
         if described.hash == NO_SCHEMA {
             return Ok(());
@@ -132,12 +132,7 @@ impl Carrier {
 
     /// Serves a service, whose methods have numbers from `first` on in the loop. Without a schema
     /// it cannot be served, and [`Carrier::is_serving`] says so.
-    pub fn serve(
-        &mut self,
-        described: &Description<'_>,
-        schema: impl FnOnce() -> Vec<u8>,
-        first: u16,
-    ) {
+    pub fn serve(&mut self, described: &Description<'_>, schema: &'static [u8], first: u16) {
         if described.hash == NO_SCHEMA {
             self.undescribed = Some(format!("{}: {UNDESCRIBED}", described.name));
             return;
@@ -215,11 +210,11 @@ impl Carrier {
         joined.all(Joined::may_sleep)
     }
 
-    /// Whether something is to be asked for in the next turn.
+    /// Whether something can be asked for in the next turn.
     pub fn has_asks(&self) -> bool {
         let joined = core::iter::once(&self.on);
         let mut joined = joined.chain(self.other.as_ref().map(|other| &*other.joined));
-        joined.any(|joined| joined.link.is_some() && joined.asks.are_waiting())
+        joined.any(|joined| joined.link.is_some() && joined.asks.are_ready())
     }
 
     /// When the carrier needs a turn, if nothing arrives.
@@ -283,8 +278,9 @@ impl Carrier {
     }
 
     /// Asks a service that was just attached to for all that is served and called.
-    fn join(&mut self, link: Link) {
+    fn join(&mut self, mut link: Link) {
         let on = &mut self.on;
+        link.prepare();
         (on.link, on.hear_at) = (Some(link), Time::ZERO);
         for service in self.services.served_ones() {
             on.asks.bind(&self.services, &mut on.bindings, service);

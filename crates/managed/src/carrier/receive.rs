@@ -2,6 +2,7 @@
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request};
 use petasos_attach::Changed;
+use petasos_attach::ask::NotDone;
 use petasos_base::Time;
 use petasos_call::stream::Message;
 use petasos_call::{Code, Status};
@@ -76,7 +77,12 @@ impl Carrier {
             match changed {
                 Changed::Answered(answer) => {
                     let asked = self.on.asks.answered(link, &answer);
-                    answers.extend(asked.map(|asked| (asked, answer.result)));
+                    match (asked, answer.result) {
+                        (Some(Asked::Recall(service)), Err(NotDone::Unknown)) => {
+                            self.on.asks.send_schema(&self.services, service);
+                        }
+                        (asked, result) => answers.extend(asked.map(|asked| (asked, result))),
+                    }
                 }
                 Changed::Successor => self.on.is_succeeded = true,
                 Changed::Move => self.on.may_move = true,
@@ -91,7 +97,7 @@ impl Carrier {
 
     fn on_answered<S>(&mut self, cx: &mut Context<S>, asked: Asked, result: Result<u32, String>) {
         match asked {
-            Asked::Bind(service) => {
+            Asked::Recall(service) | Asked::Bind(service) => {
                 let number = result.and_then(|number| {
                     u16::try_from(number).map_err(|_| "it gave a number that is none".to_owned())
                 });
