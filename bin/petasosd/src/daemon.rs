@@ -3,6 +3,7 @@
 //! One thread does all of it. It looks for work for a while after it last found some, and then
 //! sleeps until a socket is readable or a policy wants to work (ADR 18).
 
+use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// While there is work, sockets are looked at so often: a look is a system call, and calls do not
 /// come through them.
 const SOCKETS_EVERY: Duration = Duration::from_millis(1);
+/// The same while an application has just said something there and nothing else is to do: who
+/// attaches says several things, and waits for each answer.
+const SOCKETS_WARM_EVERY: Duration = Duration::from_micros(5);
 /// So long nobody attaches after the system had no descriptor or memory left for it.
 const LISTENER_PAUSE: Duration = Duration::from_secs(1);
 /// The longest sleep while some application's ring is full, or operators may want more.
@@ -49,8 +53,12 @@ pub struct Daemon {
     transport: Option<Transport>,
     clock: SystemClock,
     spin: Duration,
-    /// When sockets are looked at next.
-    sockets_due: Time,
+    /// When sockets were looked at last.
+    looked_at: Time,
+    /// Until then an application may say more there soon.
+    warm_until: Time,
+    /// The last turn found nothing to do.
+    is_idle: bool,
     turns: u32,
     /// When others may attach again, after the system could not let them.
     listener_due: Time,
@@ -71,7 +79,7 @@ impl Daemon {
         [spin, drain]: [Duration; 2],
     ) -> Daemon {
         let (hub, clock) = (Hub::new(SchemaLimits::default()), SystemClock::default());
-        let (members, sockets_due) = (Vec::new(), Time::ZERO);
+        let (members, looked_at, warm_until) = (Vec::new(), Time::ZERO, Time::ZERO);
         let (transport, listener_due) = (None, Time::ZERO);
         Daemon {
             listener,
@@ -82,7 +90,9 @@ impl Daemon {
             transport,
             clock,
             spin,
-            sockets_due,
+            looked_at,
+            warm_until,
+            is_idle: false,
             listener_due,
             turns: 0,
             takeover,
@@ -120,9 +130,10 @@ impl Daemon {
                 if self.has_left {
                     return Ok(());
                 }
-                idle_since = None;
+                (idle_since, self.is_idle) = (None, false);
                 continue;
             }
+            self.is_idle = true;
             let since = *idle_since.get_or_insert(now);
             if now - since >= self.spin {
                 self.sleep(now)?;
@@ -136,9 +147,13 @@ impl Daemon {
 
     fn turn(&mut self, now: Time) -> Result<bool, String> {
         let mut has_moved = false;
-        if now >= self.sockets_due {
-            self.sockets_due = now + SOCKETS_EVERY;
+        let is_warm = self.is_idle && now < self.warm_until;
+        if now >= self.looked_at + if is_warm { SOCKETS_WARM_EVERY } else { SOCKETS_EVERY } {
+            self.looked_at = now;
             has_moved = self.hear_sockets(now)?;
+            if has_moved {
+                self.warm_until = now + self.spin;
+            }
         }
         has_moved |= self.each(now, |member, hub| member.hear(hub, now));
         self.turns = self.turns.wrapping_add(1);
@@ -237,7 +252,9 @@ impl Daemon {
                 return;
             }
         }
-        eprintln!("petasosd: `{name}` has attached ({who:?})");
+        // At once: what is written to stderr is not collected, and the application waits.
+        let said = format!("petasosd: `{name}` has attached ({who:?})\n");
+        let _ = std::io::stderr().write_all(said.as_bytes());
         self.hub.add(application);
         self.members.push(Member::new(number, name, who, lane));
     }
@@ -251,7 +268,7 @@ impl Daemon {
         if may_sleep {
             self.wait(now)?;
             // It may be a socket that has woken the service.
-            self.sockets_due = Time::ZERO;
+            self.looked_at = Time::ZERO;
         }
         for member in &mut self.members {
             member.rise();
