@@ -13,7 +13,7 @@ use petasos_service::{Hub, SchemaLimits};
 use crate::member::Heaps;
 use crate::options::Options;
 use crate::transport::{Transport, TransportConfig};
-use crate::{metrics, plugins, policies, takeover};
+use crate::{metrics, plugins, policies, schemas, takeover};
 
 /// The longest path of a socket, in bytes: those of Unix sockets have 107, and it is bound with
 /// `.new` behind it first.
@@ -27,6 +27,7 @@ pub fn run(options: &Options) -> Result<String, String> {
     options.agree()?;
     plugins::load(&options.plugin)?;
     let rules = options.policies.as_deref().map(policies::read).transpose()?.unwrap_or_default();
+    schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
     let takeover = takeover::path_beside(&options.socket);
     for path in [&options.socket, &options.admin_socket(), &takeover] {
         check_socket(path)?;

@@ -24,6 +24,7 @@ use petasos_service::Hub;
 
 use crate::member::{Heaps, Member};
 use crate::policies::{Made, Policies};
+use crate::schemas::Keeper;
 pub use error::{ChangeFailed, StepError};
 pub use plan::describe;
 pub use quotas::Quotas;
@@ -47,6 +48,8 @@ pub struct Control {
     /// By the address of the policy.
     known: HashMap<usize, Known>,
     file: Option<PathBuf>,
+    /// Who keeps schemas on disk, if they are kept.
+    pub keeper: Option<Keeper>,
 }
 
 /// A policy that is in use.

@@ -11,7 +11,7 @@ use petasos_attach::hello::HANDOVER_VERSION;
 use petasos_attach::reason::RefuseCode;
 use petasos_attach::{Applicant, Listener, Terms};
 use petasos_base::{SystemClock, Time, Yielder, random_seed};
-use petasos_service::{Application, ApplicationLimits, Hub, SchemaLimits};
+use petasos_service::{Application, ApplicationLimits, Hub, SchemaLimits, Schemas};
 use petasos_shm::HeapKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -99,6 +99,11 @@ impl Daemon {
             has_left: false,
             drain,
         }
+    }
+
+    /// Begins with schemas that are known. To be called before anybody attaches.
+    pub fn know(&mut self, schemas: Schemas) {
+        *self.hub.schemas_mut() = schemas;
     }
 
     /// Lets calls leave this host and come in.
@@ -193,6 +198,9 @@ impl Daemon {
         let mut before = self.takeover.predecessor.take();
         has_moved |= self.each(now, |member, hub| member.hear_socket(hub, before.as_mut(), now));
         self.takeover.predecessor = before;
+        while let Some(bound) = self.hub.schemas_mut().poll_bound() {
+            self.control.keeper.iter().for_each(|keeper| keeper.used(bound.clone()));
+        }
         self.has_left = self.leave(now);
         Ok(has_moved | self.has_left)
     }

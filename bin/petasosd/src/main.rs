@@ -16,6 +16,7 @@ mod options;
 mod plugins;
 mod policies;
 mod ports;
+mod schemas;
 mod security;
 mod stats;
 mod takeover;
@@ -82,7 +83,8 @@ fn run(options: &Options) -> Result<(), String> {
     options.agree()?;
     plugins::load(&options.plugin)?;
     let security = options.security.security()?;
-    let Parts { listener, control, desk, takeover } = match options.takeover {
+    let (schemas, keeper) = schemas::open(&options.prefetch, options.schema_cache.as_deref())?;
+    let Parts { listener, mut control, desk, takeover } = match options.takeover {
         true => {
             // Once it has said that it serves, nothing may fail.
             check::transport(options, security.clone())?;
@@ -93,7 +95,9 @@ fn run(options: &Options) -> Result<(), String> {
     eprintln!("petasosd: listening at {}", options.socket.display());
     let times =
         [Duration::from_micros(options.spin_us), Duration::from_secs(options.drain_timeout)];
+    control.keeper = keeper;
     let mut daemon = Daemon::new(listener, (control, desk), takeover, times);
+    daemon.know(schemas);
     if options.is_open() {
         daemon.open(options.transport(security))?;
     }

@@ -77,6 +77,17 @@ pub struct Options {
     #[arg(long, value_name = "NAME=PATH", value_parser = parse_plugin)]
     pub plugin: Vec<(String, PathBuf)>,
 
+    /// Know the schema in this file from the start: an encoded FileDescriptorSet, or what `petasos
+    /// ctl schema show --output` writes. It stays until it is evicted. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub prefetch: Vec<PathBuf>,
+
+    /// Keep the schemas that applications bind in this folder, so that they are known from the
+    /// start next time: at most 256 of 8 MiB together. It is made if it is not there, and nobody
+    /// else may be able to write it. Several services may share one.
+    #[arg(long, value_name = "DIR")]
+    pub schema_cache: Option<PathBuf>,
+
     /// Take over from the process that serves at the same --socket, while its calls run. That one
     /// gives this one its sockets and the policies and quotas in force, and ends when what is
     /// under way there has ended.

@@ -25,6 +25,7 @@ fn check(options: &[String]) -> Result<(), String> {
         option
             .replace("/etc/petasos/policies.json", &format!("{etc}/policies.json"))
             .replace("/var/log/petasos", &log)
+            .replace("/var/cache/petasos", &format!("{log}/petasosd-no-cache"))
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_petasosd"));
     let output = command.arg("--check").args(placed).output().unwrap();

@@ -13,7 +13,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x00.\x1apetasos.admin.v1.AddPolicy\x10\x00\x04\x01\x0bapplication\x00\x00\t\
+        b"\x01\x003\x1apetasos.admin.v1.AddPolicy\x10\x00\x04\x01\x0bapplication\x00\x00\t\
         \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x1cpet\
         asos.admin.v1.Application\x10\x00\r\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\
         \x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x05calls\x00\
@@ -24,7 +24,7 @@ mod generated {
         \x07engines\x00\x02\x0b\x11\x05\x07refused\x00\x00\x04\x1dpetasos.admin.v1.Attach\
         Engine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\t\x03\rconfig\
         uration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.AttachedQuota\x10\x00\
-        \x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b$\x1bpetasos.admin.v1.AuditE\
+        \x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b)\x1bpetasos.admin.v1.AuditE\
         ntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\x03\x03\x03ui\
         d\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\x00\x00\t\x07\
         \x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\x07message\x00\
@@ -33,8 +33,8 @@ mod generated {
         \x00\r\x05\x0cschema_bytes\x00\x00\x04\x1apetasos.admin.v1.CallStats\x10\x00\t\x01\
         \x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder_way\
         \x00\x00\x04\x05\x05ended\x00\x02\x0b\n\x06\rrequest_bytes\x00\x00\x04\x07\x0eres\
-        ponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x13\x1e\
-        petasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b+\x1fpetasos.a\
+        ponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x17\x1e\
+        petasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b0\x1fpetasos.a\
         dmin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1apetasos.admin.v1.Code\
         Count\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\x04 petasos.admin.v1\
         .ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x10\x02\rconfiguration\x00\
@@ -47,47 +47,54 @@ mod generated {
         petasos.admin.v1.EngineAt\x10\x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\
         \x01\r\x03\x04kind\x00\x00\t\x1cpetasos.admin.v1.EngineStats\x10\x00\x05\x01\x04k\
         ind\x00\x00\t\x02\x05items\x00\x00\x04\x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\
-        \x00\x04\x05\rsampled_items\x00\x00\x04\x15petasos.admin.v1.Kind\x10\x00\x02\x01\x04\
-        name\x00\x00\t\x02\x07version\x00\x00\r\x1epetasos.admin.v1.LatencyBucket\x10\x00\
-        \x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04(petasos.admin.v1.\
-        ListApplicationsRequest\x10\x00\x00)petasos.admin.v1.ListApplicationsResponse\x10\
-        \x00\x01\x01\x0capplications\x00\x02\x0b\x01!petasos.admin.v1.ListAuditRequest\x10\
-        \x00\x01\x01\x0bentries_max\x00\x00\r\"petasos.admin.v1.ListAuditResponse\x10\x00\
-        \x01\x01\x07entries\x00\x02\x0b\x05%petasos.admin.v1.ListDatapathsRequest\x10\x00\
-        \x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&petasos.admin.v\
-        1.ListDatapathsResponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\r!petasos.admin.v1\
-        .ListKindsRequest\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\x00\x01\x01\
-        \x05kinds\x00\x02\x0b\x12$petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%petaso\
-        s.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08policies\x00\x02\x0b#\x02\x04f\
-        ile\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.Li\
-        stQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b$\x02\x08attached\x00\x02\x0b\
-        \x04#petasos.admin.v1.ListSchemasRequest\x10\x00\x00$petasos.admin.v1.ListSchemas\
-        Response\x10\x00\x03\x01\x08bindings\x00\x02\x0b\x06\x02\x05bytes\x00\x00\x04\x03\
-        \tbytes_max\x00\x00\x04\x1bpetasos.admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\
-        \x01\x0b\x10\x02\x02to\x00\x00\r\x17petasos.admin.v1.Policy\x10\x00\x05\x01\x02id\
-        \x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfiguratio\
-        n\x00\x00\t\x05\tdatapaths\x00\x00\r\x16petasos.admin.v1.Quota\x10\x00\x06\x01\x0b\
-        application\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\x00\x01\
-        \x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\x0f\
-        descriptors_max\x00\x01\x04\x1fpetasos.admin.v1.ReloadPolicies\x10\x00\x00\x1dpet\
-        asos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\x04\x1cpetasos.admin.v1.\
-        RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x19petasos.admin.v1.SetQuota\
-        \x10\x00\x01\x01\x05quota\x00\x01\x0b$\x1dpetasos.admin.v1.StatsRequest\x10\x00\x01\
-        \x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\x00\x05\x01\x07\
-        time_ns\x00\x00\x04\x02\x0capplications\x00\x02\x0b\x02\x03\x10methods_left_out\x00\
-        \x00\x04\x04\x11applications_gone\x00\x00\x04\x05\x04gone\x00\x02\x0b\x07\x15peta\
-        sos.admin.v1.Step\x10\x01\x04what\x0b\x01\rattach_engine\x00\x05\x00\x0b\x03\x02\r\
-        detach_engine\x00\x05\x00\x0b\x0e\x03\x0bmove_engine\x00\x05\x00\x0b\"\x04\x10con\
-        figure_engine\x00\x05\x00\x0b\x0b\x05\x0eupgrade_engine\x00\x05\x00\x0b,\x06\nadd\
-        _policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b&\x08\x10configure_\
-        policy\x00\x05\x00\x0b\x0c\t\x0freload_policies\x00\x05\x00\x0b%\n\tset_quota\x00\
-        \x05\x00\x0b(\x0b\x0cremove_quota\x00\x05\x00\x0b\'\x1epetasos.admin.v1.UpgradeEn\
-        gine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x10\"petasos.admin.v1.WatchStatsReques\
-        t\x10\x00\x02\x01\x05stats\x00\x01\x0b)\x02\x0binterval_ms\x00\x00\r\x01\x16petas\
-        os.admin.v1.Admin\x10\n\x06Change\x08\t\x00\x10ListApplications\x14\x15\x04\tList\
-        Audit\x16\x17\x04\rListDatapaths\x18\x19\x04\tListKinds\x1a\x1b\x04\x0cListPolici\
-        es\x1c\x1d\x04\nListQuotas\x1e\x1f\x04\x0bListSchemas !\x04\x05Stats)*\x04\nWatch\
-        Stats-*\x02",
+        \x00\x04\x05\rsampled_items\x00\x00\x04\x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\
+        \x01\x06digest\x00\x00\t!petasos.admin.v1.GetSchemaRequest\x10\x00\x01\x01\x06dig\
+        est\x00\x00\t\"petasos.admin.v1.GetSchemaResponse\x10\x00\x01\x01\x06schema\x00\x00\
+        \x0c\x15petasos.admin.v1.Kind\x10\x00\x02\x01\x04name\x00\x00\t\x02\x07version\x00\
+        \x00\r\x1cpetasos.admin.v1.KnownSchema\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05\
+        bytes\x00\x00\x04\x03\x08messages\x00\x00\r\x04\x08services\x00\x00\r\x05\rfirst_\
+        service\x00\x00\t\x06\x08bindings\x00\x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos\
+        .admin.v1.LatencyBucket\x10\x00\x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05call\
+        s\x00\x00\x04(petasos.admin.v1.ListApplicationsRequest\x10\x00\x00)petasos.admin.\
+        v1.ListApplicationsResponse\x10\x00\x01\x01\x0capplications\x00\x02\x0b\x01!petas\
+        os.admin.v1.ListAuditRequest\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"petasos.ad\
+        min.v1.ListAuditResponse\x10\x00\x01\x01\x07entries\x00\x02\x0b\x05%petasos.admin\
+        .v1.ListDatapathsRequest\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_rep\
+        orts\x00\x00\x08&petasos.admin.v1.ListDatapathsResponse\x10\x00\x01\x01\tdatapath\
+        s\x00\x02\x0b\r!petasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1.L\
+        istKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\x0b\x15$petasos.admin.v1.ListPo\
+        liciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08\
+        policies\x00\x02\x0b(\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\
+        \x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b\
+        )\x02\x08attached\x00\x02\x0b\x04#petasos.admin.v1.ListSchemasRequest\x10\x00\x00\
+        $petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x06\
+        \x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x16\
+        \x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c\x1bpetasos.\
+        admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x10\x02\x02to\x00\x00\r\
+        \x17petasos.admin.v1.Policy\x10\x00\x05\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\
+        \x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\x00\x00\r\
+        \x16petasos.admin.v1.Quota\x10\x00\x06\x01\x0bapplication\x00\x00\t\x02\titems_ma\
+        x\x00\x01\x04\x03\x11message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\
+        \x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x1fpeta\
+        sos.admin.v1.ReloadPolicies\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\
+        \x01\x02id\x00\x00\x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplica\
+        tion\x00\x00\t\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b)\
+        \x1dpetasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epet\
+        asos.admin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplica\
+        tions\x00\x02\x0b\x02\x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gon\
+        e\x00\x00\x04\x05\x04gone\x00\x02\x0b\x07\x15petasos.admin.v1.Step\x10\x01\x04wha\
+        t\r\x01\rattach_engine\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x0e\
+        \x03\x0bmove_engine\x00\x05\x00\x0b\'\x04\x10configure_engine\x00\x05\x00\x0b\x0b\
+        \x05\x0eupgrade_engine\x00\x05\x00\x0b1\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\r\
+        remove_policy\x00\x05\x00\x0b+\x08\x10configure_policy\x00\x05\x00\x0b\x0c\t\x0fr\
+        eload_policies\x00\x05\x00\x0b*\n\tset_quota\x00\x05\x00\x0b-\x0b\x0cremove_quota\
+        \x00\x05\x00\x0b,\x0c\x0bload_schema\x00\x05\x00\x0b&\r\x0cevict_schema\x00\x05\x00\
+        \x0b\x12\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x10\
+        \"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b.\x02\x0b\
+        interval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x0b\x06Change\x08\t\x00\t\
+        GetSchema\x13\x14\x04\x10ListApplications\x18\x19\x04\tListAudit\x1a\x1b\x04\rLis\
+        tDatapaths\x1c\x1d\x04\tListKinds\x1e\x1f\x04\x0cListPolicies !\x04\nListQuotas\"\
+        #\x04\x0bListSchemas$%\x04\x05Stats./\x04\nWatchStats2/\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -2476,6 +2483,150 @@ mod generated {
         }
     }
 
+    /// Forgets a schema that nobody has bound, also on disk.
+    #[repr(C)]
+    pub struct EvictSchema {
+        unknown: rt::Unknown, // 0
+        digest: rt::Text,     // 8
+    }
+
+    rt::message! {
+        EvictSchema, EvictSchemaMut, EvictSchemaMsg, SCHEMA, index 18, bytes 24;
+        digest: 1;
+    }
+
+    impl EvictSchema {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<EvictSchema> {
+            rt::Msg::new()
+        }
+
+        /// Its digest.
+        ///
+        /// `string digest = 1`
+        pub fn digest(&self) -> &str {
+            &self.digest
+        }
+    }
+
+    /// Writes an [`EvictSchema`]; reads as one.
+    pub struct EvictSchemaMut<'a>(rt::Edit<'a, EvictSchema>);
+
+    impl EvictSchemaMut<'_> {
+        /// `string digest = 1`
+        pub fn set_digest(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.digest.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    impl EvictSchemaMsg {
+        /// `string digest = 1`
+        pub fn set_digest(&mut self, value: impl AsRef<str>) -> EvictSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_digest(value);
+            edit
+        }
+    }
+
+    /// Asks for a schema.
+    #[repr(C)]
+    pub struct GetSchemaRequest {
+        unknown: rt::Unknown, // 0
+        digest: rt::Text,     // 8
+    }
+
+    rt::message! {
+        GetSchemaRequest, GetSchemaRequestMut, GetSchemaRequestMsg, SCHEMA, index 19, bytes 24;
+        digest: 1;
+    }
+
+    impl GetSchemaRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<GetSchemaRequest> {
+            rt::Msg::new()
+        }
+
+        /// Its digest.
+        ///
+        /// `string digest = 1`
+        pub fn digest(&self) -> &str {
+            &self.digest
+        }
+    }
+
+    /// Writes a [`GetSchemaRequest`]; reads as one.
+    pub struct GetSchemaRequestMut<'a>(rt::Edit<'a, GetSchemaRequest>);
+
+    impl GetSchemaRequestMut<'_> {
+        /// `string digest = 1`
+        pub fn set_digest(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.digest.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    impl GetSchemaRequestMsg {
+        /// `string digest = 1`
+        pub fn set_digest(&mut self, value: impl AsRef<str>) -> GetSchemaRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_digest(value);
+            edit
+        }
+    }
+
+    /// A schema.
+    #[repr(C)]
+    pub struct GetSchemaResponse {
+        unknown: rt::Unknown, // 0
+        schema: rt::Blob,     // 8
+    }
+
+    rt::message! {
+        GetSchemaResponse, GetSchemaResponseMut, GetSchemaResponseMsg, SCHEMA, index 20, bytes 24;
+        schema: 1;
+    }
+
+    impl GetSchemaResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<GetSchemaResponse> {
+            rt::Msg::new()
+        }
+
+        /// Its compact form.
+        ///
+        /// `bytes schema = 1`
+        pub fn schema(&self) -> &[u8] {
+            &self.schema
+        }
+    }
+
+    /// Writes a [`GetSchemaResponse`]; reads as one.
+    pub struct GetSchemaResponseMut<'a>(rt::Edit<'a, GetSchemaResponse>);
+
+    impl GetSchemaResponseMut<'_> {
+        /// `bytes schema = 1`: long ones with an owner are not copied.
+        pub fn set_schema<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.schema.set(arena, value.into());
+            self
+        }
+    }
+
+    impl GetSchemaResponseMsg {
+        /// `bytes schema = 1`: long ones with an owner are not copied.
+        pub fn set_schema<'v>(
+            &mut self,
+            value: impl Into<rt::Payload<'v>>,
+        ) -> GetSchemaResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_schema(value);
+            edit
+        }
+    }
+
     /// A kind of policy.
     #[repr(C)]
     pub struct Kind {
@@ -2486,7 +2637,7 @@ mod generated {
     }
 
     rt::message! {
-        Kind, KindMut, KindMsg, SCHEMA, index 18, bytes 32;
+        Kind, KindMut, KindMsg, SCHEMA, index 21, bytes 32;
         name: 1, version: 2;
     }
 
@@ -2546,6 +2697,186 @@ mod generated {
         }
     }
 
+    /// A schema that is known.
+    #[repr(C)]
+    pub struct KnownSchema {
+        unknown: rt::Unknown,    //  0
+        digest: rt::Text,        //  8
+        bytes: u64,              // 24
+        first_service: rt::Text, // 32
+        messages: u32,           // 48
+        services: u32,           // 52
+        bindings: u32,           // 56
+        is_loaded: bool,         // 60
+        reserved: [u8; 3],       // 61
+    }
+
+    rt::message! {
+        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 22, bytes 64;
+        digest: 1, bytes: 2, first_service: 5, messages: 3, services: 4, bindings: 6, is_loaded: 7;
+    }
+
+    impl KnownSchema {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<KnownSchema> {
+            rt::Msg::new()
+        }
+
+        /// SHA-256 of its compact form, as 64 hexadecimal digits in lower case.
+        ///
+        /// `string digest = 1`
+        pub fn digest(&self) -> &str {
+            &self.digest
+        }
+
+        /// Bytes of that form.
+        ///
+        /// `uint64 bytes = 2`
+        pub fn bytes(&self) -> u64 {
+            self.bytes
+        }
+
+        /// Its messages.
+        ///
+        /// `uint32 messages = 3`
+        pub fn messages(&self) -> u32 {
+            self.messages
+        }
+
+        /// Its services.
+        ///
+        /// `uint32 services = 4`
+        pub fn services(&self) -> u32 {
+            self.services
+        }
+
+        /// The name of the first one; at most 256 bytes of it.
+        ///
+        /// `string first_service = 5`
+        pub fn first_service(&self) -> &str {
+            &self.first_service
+        }
+
+        /// Bindings that have it.
+        ///
+        /// `uint32 bindings = 6`
+        pub fn bindings(&self) -> u32 {
+            self.bindings
+        }
+
+        /// An operator has loaded it: it stays until it is evicted.
+        ///
+        /// `bool is_loaded = 7`
+        pub fn is_loaded(&self) -> bool {
+            self.is_loaded
+        }
+    }
+
+    /// Writes a [`KnownSchema`]; reads as one.
+    pub struct KnownSchemaMut<'a>(rt::Edit<'a, KnownSchema>);
+
+    impl KnownSchemaMut<'_> {
+        /// `string digest = 1`
+        pub fn set_digest(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.digest.set(arena, value.as_ref());
+            self
+        }
+
+        /// `uint64 bytes = 2`
+        pub fn set_bytes(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.bytes = value;
+            self
+        }
+
+        /// `uint32 messages = 3`
+        pub fn set_messages(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.messages = value;
+            self
+        }
+
+        /// `uint32 services = 4`
+        pub fn set_services(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.services = value;
+            self
+        }
+
+        /// `string first_service = 5`
+        pub fn set_first_service(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.first_service.set(arena, value.as_ref());
+            self
+        }
+
+        /// `uint32 bindings = 6`
+        pub fn set_bindings(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.bindings = value;
+            self
+        }
+
+        /// `bool is_loaded = 7`
+        pub fn set_is_loaded(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.is_loaded = value;
+            self
+        }
+    }
+
+    impl KnownSchemaMsg {
+        /// `string digest = 1`
+        pub fn set_digest(&mut self, value: impl AsRef<str>) -> KnownSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_digest(value);
+            edit
+        }
+
+        /// `uint64 bytes = 2`
+        pub fn set_bytes(&mut self, value: u64) -> KnownSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bytes(value);
+            edit
+        }
+
+        /// `uint32 messages = 3`
+        pub fn set_messages(&mut self, value: u32) -> KnownSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_messages(value);
+            edit
+        }
+
+        /// `uint32 services = 4`
+        pub fn set_services(&mut self, value: u32) -> KnownSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_services(value);
+            edit
+        }
+
+        /// `string first_service = 5`
+        pub fn set_first_service(&mut self, value: impl AsRef<str>) -> KnownSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_first_service(value);
+            edit
+        }
+
+        /// `uint32 bindings = 6`
+        pub fn set_bindings(&mut self, value: u32) -> KnownSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_bindings(value);
+            edit
+        }
+
+        /// `bool is_loaded = 7`
+        pub fn set_is_loaded(&mut self, value: bool) -> KnownSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_is_loaded(value);
+            edit
+        }
+    }
+
     /// Calls that took about so long.
     #[repr(C)]
     pub struct LatencyBucket {
@@ -2555,7 +2886,7 @@ mod generated {
     }
 
     rt::message! {
-        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 19, bytes 24;
+        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 23, bytes 24;
         latency_max_ns: 1, calls: 2;
     }
 
@@ -2622,7 +2953,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 20, bytes 8;
+        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 24, bytes 8;
     }
 
     impl ListApplicationsRequest {
@@ -2643,7 +2974,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 21, bytes 24;
+        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 25, bytes 24;
         applications: 1;
     }
 
@@ -2689,7 +3020,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 22, bytes 16;
+        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 26, bytes 16;
         entries_max: 1;
     }
 
@@ -2736,7 +3067,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 23, bytes 24;
+        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 27, bytes 24;
         entries: 1;
     }
 
@@ -2783,7 +3114,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 24, bytes 32;
+        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 28, bytes 32;
         application: 1, with_reports: 2;
     }
 
@@ -2851,7 +3182,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 25, bytes 24;
+        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 29, bytes 24;
         datapaths: 1;
     }
 
@@ -2895,7 +3226,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 26, bytes 8;
+        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 30, bytes 8;
     }
 
     impl ListKindsRequest {
@@ -2916,7 +3247,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 27, bytes 24;
+        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 31, bytes 24;
         kinds: 1;
     }
 
@@ -2960,7 +3291,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 28, bytes 8;
+        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 32, bytes 8;
     }
 
     impl ListPoliciesRequest {
@@ -2982,7 +3313,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 29, bytes 40;
+        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 33, bytes 40;
         policies: 1, file: 2;
     }
 
@@ -3047,7 +3378,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 30, bytes 8;
+        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 34, bytes 8;
     }
 
     impl ListQuotasRequest {
@@ -3069,7 +3400,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 31, bytes 40;
+        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 35, bytes 40;
         quotas: 1, attached: 2;
     }
 
@@ -3132,7 +3463,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 32, bytes 8;
+        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 36, bytes 8;
     }
 
     impl ListSchemasRequest {
@@ -3145,18 +3476,19 @@ mod generated {
     /// Writes a [`ListSchemasRequest`]; reads as one.
     pub struct ListSchemasRequestMut<'a>(rt::Edit<'a, ListSchemasRequest>);
 
-    /// What applications have bound.
+    /// What applications have bound, and what is known.
     #[repr(C)]
     pub struct ListSchemasResponse {
-        unknown: rt::Unknown,        //  0
-        bindings: rt::List<Binding>, //  8
-        bytes: u64,                  // 24
-        bytes_max: u64,              // 32
+        unknown: rt::Unknown,           //  0
+        bindings: rt::List<Binding>,    //  8
+        bytes: u64,                     // 24
+        bytes_max: u64,                 // 32
+        schemas: rt::List<KnownSchema>, // 40
     }
 
     rt::message! {
-        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 33, bytes 40;
-        bindings: 1, bytes: 2, bytes_max: 3;
+        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 37, bytes 56;
+        bindings: 1, bytes: 2, bytes_max: 3, schemas: 4;
     }
 
     impl ListSchemasResponse {
@@ -3185,6 +3517,14 @@ mod generated {
         pub fn bytes_max(&self) -> u64 {
             self.bytes_max
         }
+
+        /// Schemas that are known, by digest: those that are bound, loaded, or kept in case that they are
+        /// bound again. At most 4096.
+        ///
+        /// `repeated KnownSchema schemas = 4`
+        pub fn schemas(&self) -> &[KnownSchema] {
+            &self.schemas
+        }
     }
 
     /// Writes a [`ListSchemasResponse`]; reads as one.
@@ -3210,6 +3550,12 @@ mod generated {
             message.bytes_max = value;
             self
         }
+
+        /// `repeated KnownSchema schemas = 4`
+        pub fn schemas_mut(&mut self) -> rt::ListMut<'_, KnownSchema> {
+            let (message, arena) = self.0.parts();
+            message.schemas.edit(arena)
+        }
     }
 
     impl ListSchemasResponseMsg {
@@ -3232,6 +3578,60 @@ mod generated {
             edit.set_bytes_max(value);
             edit
         }
+
+        /// `repeated KnownSchema schemas = 4`
+        pub fn schemas_mut(&mut self) -> rt::ListMut<'_, KnownSchema> {
+            let (message, arena) = self.0.parts();
+            message.schemas.edit(arena)
+        }
+    }
+
+    /// Makes a schema known before an application binds it. It stays until it is evicted, or the service
+    /// ends.
+    #[repr(C)]
+    pub struct LoadSchema {
+        unknown: rt::Unknown, // 0
+        schema: rt::Blob,     // 8
+    }
+
+    rt::message! {
+        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 38, bytes 24;
+        schema: 1;
+    }
+
+    impl LoadSchema {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<LoadSchema> {
+            rt::Msg::new()
+        }
+
+        /// Its compact form.
+        ///
+        /// `bytes schema = 1`
+        pub fn schema(&self) -> &[u8] {
+            &self.schema
+        }
+    }
+
+    /// Writes a [`LoadSchema`]; reads as one.
+    pub struct LoadSchemaMut<'a>(rt::Edit<'a, LoadSchema>);
+
+    impl LoadSchemaMut<'_> {
+        /// `bytes schema = 1`: long ones with an owner are not copied.
+        pub fn set_schema<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.schema.set(arena, value.into());
+            self
+        }
+    }
+
+    impl LoadSchemaMsg {
+        /// `bytes schema = 1`: long ones with an owner are not copied.
+        pub fn set_schema<'v>(&mut self, value: impl Into<rt::Payload<'v>>) -> LoadSchemaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_schema(value);
+            edit
+        }
     }
 
     /// Moves an engine.
@@ -3244,7 +3644,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 34, bytes 24;
+        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 39, bytes 24;
         engine: 1, to: 2;
     }
 
@@ -3348,7 +3748,7 @@ mod generated {
     }
 
     rt::message! {
-        Policy, PolicyMut, PolicyMsg, SCHEMA, index 35, bytes 72;
+        Policy, PolicyMut, PolicyMsg, SCHEMA, index 40, bytes 72;
         id: 1, application: 2, kind: 3, configuration: 4, datapaths: 5;
     }
 
@@ -3486,7 +3886,7 @@ mod generated {
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 36, bytes 72;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 41, bytes 72;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
         held_bytes_max: 5, descriptors_max: 6;
     }
@@ -3744,7 +4144,7 @@ mod generated {
     }
 
     rt::message! {
-        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 37, bytes 8;
+        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 42, bytes 8;
     }
 
     impl ReloadPolicies {
@@ -3765,7 +4165,7 @@ mod generated {
     }
 
     rt::message! {
-        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 38, bytes 16;
+        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 43, bytes 16;
         id: 1;
     }
 
@@ -3812,7 +4212,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 39, bytes 24;
+        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 44, bytes 24;
         application: 1;
     }
 
@@ -3859,7 +4259,7 @@ mod generated {
     }
 
     rt::message! {
-        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 40, bytes 16;
+        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 45, bytes 16;
         quota: 1;
     }
 
@@ -3937,7 +4337,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 41, bytes 24;
+        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 46, bytes 24;
         application: 1;
     }
 
@@ -3988,7 +4388,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 42, bytes 64;
+        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 47, bytes 64;
         time_ns: 1, applications: 2, methods_left_out: 3, applications_gone: 4, gone: 5;
     }
 
@@ -4115,11 +4515,12 @@ mod generated {
     }
 
     rt::message! {
-        Step, StepMut, StepMsg, SCHEMA, index 43, bytes 32;
+        Step, StepMut, StepMsg, SCHEMA, index 48, bytes 32;
         what: oneof {
             link 1 AttachEngine, link 2 DetachEngine, link 3 MoveEngine, link 4 ConfigureEngine,
             link 5 UpgradeEngine, link 6 AddPolicy, link 7 RemovePolicy, link 8 ConfigurePolicy,
-            link 9 ReloadPolicies, link 10 SetQuota, link 11 RemoveQuota
+            link 9 ReloadPolicies, link 10 SetQuota, link 11 RemoveQuota, link 12 LoadSchema,
+            link 13 EvictSchema
         };
     }
 
@@ -4143,6 +4544,8 @@ mod generated {
                 9 => Some(step::What::ReloadPolicies(self.what.link())),
                 10 => Some(step::What::SetQuota(self.what.link())),
                 11 => Some(step::What::RemoveQuota(self.what.link())),
+                12 => Some(step::What::LoadSchema(self.what.link())),
+                13 => Some(step::What::EvictSchema(self.what.link())),
                 _ => None,
             }
         }
@@ -4301,6 +4704,32 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(11, arena).into()
         }
+
+        /// `LoadSchema load_schema = 12`, in `oneof what`: copied whole.
+        pub fn set_load_schema(&mut self, value: &LoadSchema) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(12, arena, value);
+            self
+        }
+
+        /// `LoadSchema load_schema = 12`, in `oneof what`: made if it is absent.
+        pub fn load_schema_mut(&mut self) -> LoadSchemaMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(12, arena).into()
+        }
+
+        /// `EvictSchema evict_schema = 13`, in `oneof what`: copied whole.
+        pub fn set_evict_schema(&mut self, value: &EvictSchema) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(13, arena, value);
+            self
+        }
+
+        /// `EvictSchema evict_schema = 13`, in `oneof what`: made if it is absent.
+        pub fn evict_schema_mut(&mut self) -> EvictSchemaMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(13, arena).into()
+        }
     }
 
     impl StepMsg {
@@ -4453,6 +4882,32 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(11, arena).into()
         }
+
+        /// `LoadSchema load_schema = 12`, in `oneof what`: copied whole.
+        pub fn set_load_schema(&mut self, value: &LoadSchema) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_load_schema(value);
+            edit
+        }
+
+        /// `LoadSchema load_schema = 12`, in `oneof what`: made if it is absent.
+        pub fn load_schema_mut(&mut self) -> LoadSchemaMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(12, arena).into()
+        }
+
+        /// `EvictSchema evict_schema = 13`, in `oneof what`: copied whole.
+        pub fn set_evict_schema(&mut self, value: &EvictSchema) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_evict_schema(value);
+            edit
+        }
+
+        /// `EvictSchema evict_schema = 13`, in `oneof what`: made if it is absent.
+        pub fn evict_schema_mut(&mut self) -> EvictSchemaMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(13, arena).into()
+        }
     }
 
     /// Makes an engine anew, of the kind's version that the service has, with its configuration and its
@@ -4464,7 +4919,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 44, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 49, bytes 16;
         engine: 1;
     }
 
@@ -4544,7 +4999,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 45, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 50, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -4646,6 +5101,14 @@ mod generated {
             request: calls::Request<ChangeRequest>,
         ) -> impl Future<Output = Result<calls::Response<ChangeResponse>, calls::Status>> + Send;
 
+        /// A schema that is known. `NOT_FOUND`: there is none with this digest.
+        ///
+        /// `rpc GetSchema(GetSchemaRequest) returns (GetSchemaResponse)`
+        fn get_schema(
+            &self,
+            request: calls::Request<GetSchemaRequest>,
+        ) -> impl Future<Output = Result<calls::Response<GetSchemaResponse>, calls::Status>> + Send;
+
         /// The applications that are attached.
         ///
         /// `rpc ListApplications(ListApplicationsRequest) returns (ListApplicationsResponse)`
@@ -4728,8 +5191,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x03, 0xf7, 0x4c, 0x80, 0xbe, 0xe9, 0x31, 0x28, 0xb5, 0xbb, 0x54, 0x2b, 0xc3, 0x95,
-            0x07, 0xe1,
+            0x24, 0xa1, 0xbb, 0x72, 0x31, 0xc9, 0x87, 0xe9, 0xe9, 0x1a, 0xf7, 0xd5, 0x10, 0x13,
+            0xdf, 0x67,
         ],
         methods: &[
             calls::MethodInfo {
@@ -4739,56 +5202,62 @@ mod generated {
                 idempotency: calls::Idempotency::Unknown,
             },
             calls::MethodInfo {
-                name: "ListApplications",
+                name: "GetSchema",
                 index: 1,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListAudit",
+                name: "ListApplications",
                 index: 2,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListDatapaths",
+                name: "ListAudit",
                 index: 3,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListKinds",
+                name: "ListDatapaths",
                 index: 4,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListPolicies",
+                name: "ListKinds",
                 index: 5,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListQuotas",
+                name: "ListPolicies",
                 index: 6,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListSchemas",
+                name: "ListQuotas",
                 index: 7,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "Stats",
+                name: "ListSchemas",
                 index: 8,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "WatchStats",
+                name: "Stats",
                 index: 9,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::NoSideEffects,
+            },
+            calls::MethodInfo {
+                name: "WatchStats",
+                index: 10,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
@@ -4816,39 +5285,43 @@ mod generated {
                 (service, result)
             });
             methods.unary(1, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_applications(&service, request).await;
+                let result = <T as Admin>::get_schema(&service, request).await;
                 (service, result)
             });
             methods.unary(2, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_audit(&service, request).await;
+                let result = <T as Admin>::list_applications(&service, request).await;
                 (service, result)
             });
             methods.unary(3, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_datapaths(&service, request).await;
+                let result = <T as Admin>::list_audit(&service, request).await;
                 (service, result)
             });
             methods.unary(4, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_kinds(&service, request).await;
+                let result = <T as Admin>::list_datapaths(&service, request).await;
                 (service, result)
             });
             methods.unary(5, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_policies(&service, request).await;
+                let result = <T as Admin>::list_kinds(&service, request).await;
                 (service, result)
             });
             methods.unary(6, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_quotas(&service, request).await;
+                let result = <T as Admin>::list_policies(&service, request).await;
                 (service, result)
             });
             methods.unary(7, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_schemas(&service, request).await;
+                let result = <T as Admin>::list_quotas(&service, request).await;
                 (service, result)
             });
             methods.unary(8, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Admin>::list_schemas(&service, request).await;
+                (service, result)
+            });
+            methods.unary(9, &self.0, |service: Arc<T>, request| async move {
                 let result = <T as Admin>::stats(&service, request).await;
                 (service, result)
             });
             methods.server_streaming(
-                9,
+                10,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_stats(&service, request, responses).await;
@@ -4881,6 +5354,16 @@ mod generated {
             self.service.unary(0, request.into())
         }
 
+        /// A schema that is known. `NOT_FOUND`: there is none with this digest.
+        ///
+        /// `rpc GetSchema(GetSchemaRequest) returns (GetSchemaResponse)`
+        pub fn get_schema(
+            &self,
+            request: impl Into<calls::Request<GetSchemaRequest>>,
+        ) -> calls::Unary<GetSchemaResponse> {
+            self.service.unary(1, request.into())
+        }
+
         /// The applications that are attached.
         ///
         /// `rpc ListApplications(ListApplicationsRequest) returns (ListApplicationsResponse)`
@@ -4888,7 +5371,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListApplicationsRequest>>,
         ) -> calls::Unary<ListApplicationsResponse> {
-            self.service.unary(1, request.into())
+            self.service.unary(2, request.into())
         }
 
         /// The newest entries of the audit log.
@@ -4898,7 +5381,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListAuditRequest>>,
         ) -> calls::Unary<ListAuditResponse> {
-            self.service.unary(2, request.into())
+            self.service.unary(3, request.into())
         }
 
         /// The engines of applications. `NOT_FOUND`: there is no such application.
@@ -4908,7 +5391,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListDatapathsRequest>>,
         ) -> calls::Unary<ListDatapathsResponse> {
-            self.service.unary(3, request.into())
+            self.service.unary(4, request.into())
         }
 
         /// The kinds of policies.
@@ -4918,7 +5401,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListKindsRequest>>,
         ) -> calls::Unary<ListKindsResponse> {
-            self.service.unary(4, request.into())
+            self.service.unary(5, request.into())
         }
 
         /// The rule set.
@@ -4928,7 +5411,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListPoliciesRequest>>,
         ) -> calls::Unary<ListPoliciesResponse> {
-            self.service.unary(5, request.into())
+            self.service.unary(6, request.into())
         }
 
         /// What applications may have.
@@ -4938,7 +5421,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListQuotasRequest>>,
         ) -> calls::Unary<ListQuotasResponse> {
-            self.service.unary(6, request.into())
+            self.service.unary(7, request.into())
         }
 
         /// What applications have bound.
@@ -4948,7 +5431,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListSchemasRequest>>,
         ) -> calls::Unary<ListSchemasResponse> {
-            self.service.unary(7, request.into())
+            self.service.unary(8, request.into())
         }
 
         /// What is counted of calls and engines. `NOT_FOUND`: there is no such application.
@@ -4958,7 +5441,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<StatsRequest>>,
         ) -> calls::Unary<StatsResponse> {
-            self.service.unary(8, request.into())
+            self.service.unary(9, request.into())
         }
 
         /// The same, at once and then at an interval, until the caller cancels or the connection is too
@@ -4969,7 +5452,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchStatsRequest>>,
         ) -> calls::Opening<calls::Streaming<StatsResponse>> {
-            self.service.server_streaming(9, request.into())
+            self.service.server_streaming(10, request.into())
         }
     }
 
@@ -5002,6 +5485,10 @@ mod generated {
             SetQuota(&'a super::SetQuota),
             /// `RemoveQuota remove_quota = 11`
             RemoveQuota(&'a super::RemoveQuota),
+            /// `LoadSchema load_schema = 12`
+            LoadSchema(&'a super::LoadSchema),
+            /// `EvictSchema evict_schema = 13`
+            EvictSchema(&'a super::EvictSchema),
         }
     }
 }

@@ -227,6 +227,13 @@ impl Admin for Front {
         self.look("ListSchemas", request, |world, _| Ok(view::schemas(world))).await
     }
 
+    async fn get_schema(
+        &self,
+        request: Request<proto::GetSchemaRequest>,
+    ) -> Result<Response<proto::GetSchemaResponse>, Status> {
+        self.look("GetSchema", request, view::schema).await
+    }
+
     async fn list_quotas(
         &self,
         request: Request<proto::ListQuotasRequest>,

@@ -5,15 +5,19 @@ use std::sync::Arc;
 use petasos::{Msg, Status};
 use petasos_admin as proto;
 use petasos_engine::Policy;
-use petasos_service::{Application, ApplicationLimits};
+use petasos_service::{Application, ApplicationLimits, Digest, KeptSchema};
 
 use super::audit::Entry;
-use crate::control::World;
+use crate::control::{StepError, World};
 use crate::member::Heaps;
 use crate::policies;
 
 /// The longest report of a policy, in bytes; a longer one is left out.
 const REPORT_BYTES_MAX: usize = 256 << 10;
+/// The most schemas of an answer.
+const SCHEMAS_MAX: usize = 4096;
+/// The most bytes of a service's name in it.
+const NAME_BYTES_MAX: usize = 256;
 /// Bytes of all reports of an answer.
 const REPORTS_BYTES_MAX: usize = 16 << 20;
 
@@ -151,7 +155,35 @@ pub fn schemas(world: &World<'_>) -> Msg<proto::ListSchemasResponse> {
                 .set_schema_bytes(binding.known().bytes().len() as u64);
         }
     }
+    let mut list = edit.schemas_mut();
+    for kept in world.hub.schemas().all().iter().take(SCHEMAS_MAX) {
+        describe_schema(&mut list.add(), kept);
+    }
     response
+}
+
+fn describe_schema(one: &mut proto::KnownSchemaMut<'_>, kept: &KeptSchema<'_>) {
+    let schema = kept.schema.types().schema();
+    let first = schema.services().next().map_or("", |(_, service)| service.full_name());
+    one.set_digest(kept.schema.digest().to_string())
+        .set_bytes(kept.schema.bytes().len() as u64)
+        .set_messages(schema.messages().len() as u32)
+        .set_services(schema.services().len() as u32)
+        .set_first_service(&first[..first.floor_char_boundary(NAME_BYTES_MAX)])
+        .set_bindings(kept.bindings as u32)
+        .set_is_loaded(kept.is_loaded);
+}
+
+/// A schema.
+pub fn schema(
+    world: &World<'_>,
+    request: &proto::GetSchemaRequest,
+) -> Result<Msg<proto::GetSchemaResponse>, Status> {
+    let digest: Digest = request.digest().parse().map_err(StepError::from)?;
+    let known = world.hub.schemas().get(digest).ok_or(StepError::NoSchema(digest))?;
+    let mut response = proto::GetSchemaResponse::new();
+    response.edit().set_schema(known.bytes());
+    Ok(response)
 }
 
 pub fn quotas(world: &World<'_>) -> Msg<proto::ListQuotasResponse> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use petasos_admin as proto;
 use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy};
-use petasos_service::Application;
+use petasos_service::{Application, BindError, Digest, KnownSchema};
 
 use super::{ChangeFailed, Known, Quotas, StepError, World};
 use crate::member::Heaps;
@@ -23,7 +23,7 @@ pub fn change(
     steps: &[proto::Step],
     read: Option<Result<&[Rule], String>>,
 ) -> Result<Vec<String>, ChangeFailed> {
-    let mut changer = Changer { world, undo: Vec::new(), read };
+    let mut changer = Changer { world, undo: Vec::new(), read, evicted: Vec::new() };
     let mut done = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         match changer.step(step) {
@@ -38,7 +38,13 @@ pub fn change(
         }
     }
     // What undoes the steps has policies.
+    let evicted = std::mem::take(&mut changer.evicted);
     drop(changer);
+    if let Some(keeper) = &world.control.keeper
+        && !evicted.into_iter().all(|digest| keeper.forget(digest))
+    {
+        done.push("too much is written: files of evicted schemas are left, evict again".to_owned());
+    }
     world.control.forget_unused();
     Ok(done)
 }
@@ -48,6 +54,8 @@ pub(super) struct Changer<'c, 'w> {
     pub(super) world: &'c mut World<'w>,
     undo: Vec<Undo>,
     pub(super) read: Option<Result<&'c [Rule], String>>,
+    /// Schemas whose files are removed once all steps are done.
+    evicted: Vec<Digest>,
 }
 
 /// What undoes a change.
@@ -58,6 +66,8 @@ enum Undo {
     Move(Number, Place, Place),
     Rules(Vec<Rule>),
     Quotas(Box<Quotas>),
+    Unload(Digest),
+    Load(Arc<KnownSchema>, bool),
 }
 
 impl Changer<'_, '_> {
@@ -148,6 +158,31 @@ impl Changer<'_, '_> {
         &mut self.world.control.quotas
     }
 
+    /// Loads a schema. Gives its digest, and whether it was not loaded before.
+    pub(super) fn load(&mut self, schema: &[u8]) -> Result<(Digest, bool), BindError> {
+        let (digest, is_new) = self.world.hub.schemas_mut().load(schema, true)?;
+        if is_new {
+            self.undo.push(Undo::Unload(digest));
+        }
+        Ok((digest, is_new))
+    }
+
+    /// Forgets a schema. Says whether it was known in memory; if not, only its file is removed.
+    pub(super) fn evict(&mut self, digest: Digest) -> Result<bool, StepError> {
+        let keeps = self.world.control.keeper.is_some();
+        let was_known = match self.world.hub.schemas_mut().evict(digest) {
+            Ok((schema, was_loaded)) => {
+                self.undo.push(Undo::Load(schema, was_loaded));
+                true
+            }
+            Err(0) if keeps => false,
+            Err(0) => return Err(StepError::NoSchema(digest)),
+            Err(bindings) => return Err(StepError::SchemaInUse { digest, bindings }),
+        };
+        self.evicted.push(digest);
+        Ok(was_known)
+    }
+
     fn noted<T>(&mut self, number: Number, result: Result<T, ChangeError>) -> Result<T, StepError> {
         result.map_err(|error| StepError::Change { application: self.name_of(number), error })
     }
@@ -178,6 +213,15 @@ impl Changer<'_, '_> {
                 }
                 Undo::Quotas(quotas) => {
                     self.world.control.quotas = *quotas;
+                    continue;
+                }
+                Undo::Unload(digest) => {
+                    self.world.hub.schemas_mut().unload(digest);
+                    continue;
+                }
+                Undo::Load(schema, was_loaded) => {
+                    let loaded = self.world.hub.schemas_mut().load(schema.bytes(), was_loaded);
+                    not_undone.extend(loaded.err().map(|error| error.to_string()));
                     continue;
                 }
             };

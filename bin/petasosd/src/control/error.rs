@@ -4,6 +4,8 @@ use std::fmt;
 
 use petasos::{Code, Status};
 use petasos_engine::ChangeError;
+use petasos_schema::NoDigest;
+use petasos_service::{BindError, Digest};
 use thiserror::Error;
 
 use crate::policies::{MakeError, NAME_BYTES_MAX, RULES_MAX};
@@ -57,6 +59,25 @@ pub enum StepError {
     /// A quota is out of its range, or there are too many.
     #[error("{0}")]
     Quota(String),
+    /// A schema cannot be loaded.
+    #[error("the schema cannot be loaded: {0}")]
+    Schema(#[from] BindError),
+    /// A text names no schema.
+    #[error(transparent)]
+    NoDigest(#[from] NoDigest),
+    /// No such schema is known.
+    #[error("there is no schema {0}")]
+    NoSchema(Digest),
+    /// A schema cannot be evicted now.
+    #[error(
+        "schema {digest} is in use by {bindings} bindings: it can be evicted when they are gone"
+    )]
+    SchemaInUse {
+        /// Which.
+        digest: Digest,
+        /// How many bindings have it.
+        bindings: usize,
+    },
     /// A step that says nothing, or that only a later version knows.
     #[error("the step says nothing that this service knows")]
     Unknown,
@@ -76,13 +97,17 @@ pub enum StepError {
 impl StepError {
     fn code(&self) -> Code {
         match self {
-            StepError::NoApplication { .. } | StepError::NoRule(_) | StepError::NoEngine(_) => {
-                Code::NotFound
+            StepError::NoApplication { .. }
+            | StepError::NoRule(_)
+            | StepError::NoEngine(_)
+            | StepError::NoSchema(_) => Code::NotFound,
+            StepError::Ambiguous { .. }
+            | StepError::NoFile
+            | StepError::File(_)
+            | StepError::SchemaInUse { .. } => Code::FailedPrecondition,
+            StepError::TooManyRules | StepError::Schema(BindError::TooMany) => {
+                Code::ResourceExhausted
             }
-            StepError::Ambiguous { .. } | StepError::NoFile | StepError::File(_) => {
-                Code::FailedPrecondition
-            }
-            StepError::TooManyRules => Code::ResourceExhausted,
             StepError::Change { error, .. } => match error {
                 ChangeError::Broken { .. } => Code::Internal,
                 ChangeError::TooMany => Code::ResourceExhausted,

@@ -3,6 +3,7 @@
 use petasos_admin as proto;
 use petasos_admin::step::What;
 use petasos_engine::{Application as Number, Place};
+use petasos_service::Digest;
 
 use super::change::Changer;
 use super::{Known, StepError};
@@ -47,6 +48,20 @@ impl Changer<'_, '_> {
             What::RemoveQuota(step) => {
                 self.quotas().remove(step.application())?;
                 Ok(format!("removed the quota of {}", whose(step.application())))
+            }
+            What::LoadSchema(step) => {
+                let (digest, is_new) = self.load(step.schema())?;
+                Ok(match is_new {
+                    true => format!("loaded schema {digest}"),
+                    false => format!("schema {digest} was loaded before"),
+                })
+            }
+            What::EvictSchema(step) => {
+                let digest = step.digest().parse()?;
+                Ok(match self.evict(digest)? {
+                    true => format!("evicted schema {digest}"),
+                    false => format!("schema {digest} was not known; if it has a file, that goes"),
+                })
             }
         }
     }
@@ -134,6 +149,11 @@ pub fn describe(step: &proto::Step) -> String {
             format!("set quota {}", shown(&text.unwrap_or_default()))
         }
         What::RemoveQuota(step) => format!("remove quota of {}", step.application()),
+        What::LoadSchema(step) => {
+            let schema = step.schema();
+            format!("load schema {} of {} bytes", Digest::of(schema), schema.len())
+        }
+        What::EvictSchema(step) => format!("evict schema {}", shown(step.digest())),
     }
 }
 

@@ -10,7 +10,7 @@ use petasos::{Code, Msg};
 use petasos_admin::{ChangeRequest, StepMut};
 
 use crate::support::Daemon;
-use operator::Operator;
+pub use operator::Operator;
 
 const RATE_LIMIT: &str = r#"{"rate_per_s": 20000, "burst": 4}"#;
 
@@ -21,7 +21,7 @@ fn attach(mut step: StepMut<'_>, application: &str, kind: &str, configuration: &
 }
 
 /// A plan of these steps.
-fn plan(steps: &[&dyn Fn(StepMut<'_>)]) -> Msg<ChangeRequest> {
+pub fn plan(steps: &[&dyn Fn(StepMut<'_>)]) -> Msg<ChangeRequest> {
     let mut request = ChangeRequest::new();
     let mut edit = request.edit();
     let mut list = edit.steps_mut();

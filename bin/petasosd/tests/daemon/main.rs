@@ -9,6 +9,7 @@ mod plugins;
 mod process;
 mod remote;
 mod remote_unread;
+mod schemas;
 mod support;
 
 use std::time::Duration;
