@@ -157,7 +157,7 @@ fn every_table_has_its_json() {
         (&["datapath", "--reports"], "NUMBER"),
         (&["kinds"], "KIND"),
         (&["policy", "list"], "ID"),
-        (&["schema"], "NUMBER"),
+        (&["schema"], "SCHEMA"),
         (&["quota", "show"], "WHAT"),
         (&["audit"], "NO"),
         (&["stats"], "NUMBER"),
@@ -169,6 +169,34 @@ fn every_table_has_its_json() {
     let kinds = daemon.json(&["kinds"]);
     assert!(kinds.as_array().expect("a list").contains(&json!({"kind": "qos", "version": 1})));
     assert_eq!(daemon.json(&["schema"])["bytes"], 0);
+}
+
+#[test]
+fn schemas_are_loaded_shown_saved_and_evicted() {
+    let daemon = Daemon::start("schemas", NULL);
+    let proto =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/service/tests/protos/greet.proto");
+    let loaded = daemon.ctl(&["schema", "load", proto]);
+    assert!(loaded.success().starts_with("loaded schema "), "{loaded:?}");
+    let known = daemon.json(&["schema", "list"]);
+    let one = &known["schemas"][0];
+    assert_eq!((&one["kept"], &one["messages"]), (&json!("loaded"), &json!(2)));
+    let digest = one["digest"].as_str().expect("a text").to_owned();
+    let shown = daemon.ctl(&["schema", "show", &digest[..8]]);
+    assert!(shown.success().contains("rpc Greet"), "{shown:?}");
+    let shown = daemon.json(&["schema", "show", &digest]);
+    assert_eq!(shown["services"][0]["name"], "greet.Greeter");
+    // What was saved is the same schema.
+    let saved = daemon.folder.join("greet.schema").display().to_string();
+    daemon.ctl(&["schema", "show", &digest, "--output", &saved]).success();
+    daemon.ctl(&["schema", "evict", &digest[..8]]).success();
+    assert_eq!(daemon.json(&["schema"])["schemas"], json!([]));
+    daemon.ctl(&["schema", "load", &saved]).success();
+    assert_eq!(daemon.json(&["schema"])["schemas"][0]["digest"], digest.as_str());
+    for wrong in [&["schema", "evict", "0000"][..], &["schema", "show", "0000"]] {
+        assert_eq!(daemon.ctl(wrong).code, Some(69), "NOT_FOUND");
+    }
+    assert_eq!(daemon.ctl(&["schema", "load", proto, &saved]).code, Some(1));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod engine;
 mod plan;
 mod policy;
 mod quota;
+mod schema;
 mod show;
 mod stats;
 mod table;
@@ -66,8 +67,8 @@ enum What {
     /// List or change the policies that applications get, also those that attach later.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// List the services that applications have bound, with their schemas.
-    Schema,
+    /// List, show, load or evict the schemas that are known.
+    Schema(schema::SchemaCommand),
     /// Show or set what applications may have at a time.
     #[command(subcommand)]
     Quota(quota::QuotaCommand),
@@ -108,7 +109,7 @@ fn done(args: &CtlArgs) -> Result<(), Failed> {
         What::Kinds => show::kinds(service),
         What::Engine(command) => engine::run(service, command),
         What::Policy(command) => policy::run(service, command),
-        What::Schema => show::schema(service),
+        What::Schema(command) => schema::run(service, command),
         What::Quota(command) => quota::run(service, command),
         What::Stats(args) => stats::run(service, args),
         What::Audit(args) => audit::run(service, args),

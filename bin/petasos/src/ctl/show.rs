@@ -1,4 +1,4 @@
-//! What there is: applications, datapaths, kinds and schemas.
+//! What there is: applications, datapaths and kinds.
 
 use clap::Args;
 use petasos_admin as proto;
@@ -143,40 +143,6 @@ pub fn kinds(service: &ServiceArgs) -> Result<(), Failed> {
             table(&["KIND", "VERSION"], &list.iter().map(row).collect::<Vec<_>>())
         },
     )
-}
-
-/// Lists what applications have bound.
-pub fn schema(service: &ServiceArgs) -> Result<(), Failed> {
-    let request = proto::ListSchemasRequest::new();
-    let answer = service.ask(request, |client, request| client.list_schemas(request))?;
-    let list = answer.bindings();
-    let json = || {
-        let bindings: Vec<Value> = list
-            .iter()
-            .map(|one| {
-                json!({
-                    "number": one.number(), "name": one.name(), "service": one.service(),
-                    "methods": one.methods(), "schema_bytes": one.schema_bytes(),
-                })
-            })
-            .collect();
-        json!({ "bindings": bindings, "bytes": answer.bytes(), "bytes_max": answer.bytes_max() })
-    };
-    print(service, json, || {
-        let row = |one: &proto::Binding| {
-            vec![
-                one.number().to_string(),
-                one.name().to_owned(),
-                one.service().to_owned(),
-                one.methods().to_string(),
-                one.schema_bytes().to_string(),
-            ]
-        };
-        let rows: Vec<_> = list.iter().map(row).collect();
-        let head = ["NUMBER", "NAME", "SERVICE", "METHODS", "SCHEMA BYTES"];
-        let (bytes, most) = (answer.bytes(), answer.bytes_max());
-        format!("{}all schemas: {bytes} of {most} bytes\n", table(&head, &rows))
-    })
 }
 
 /// Prints an answer for programs or for people.

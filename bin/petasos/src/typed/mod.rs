@@ -19,6 +19,7 @@ pub use describe::DescribeArgs;
 pub use failed::Failed;
 pub use health::HealthArgs;
 pub use list::ListArgs;
+pub use schema::SchemaArgs;
 
 use std::process::ExitCode;
 

@@ -28,6 +28,23 @@ pub struct SchemaArgs {
 }
 
 impl SchemaArgs {
+    /// Of .proto files, or of one encoded FileDescriptorSet.
+    ///
+    /// # Errors
+    /// If it is both.
+    pub fn of(files: &[PathBuf], import_path: &[PathBuf]) -> Result<SchemaArgs, Failed> {
+        let is_proto = |file: &PathBuf| file.extension().is_some_and(|name| name == "proto");
+        let import_path = import_path.to_vec();
+        match files {
+            files if files.iter().all(is_proto) => {
+                Ok(SchemaArgs { proto: files.to_vec(), import_path, protoset: None })
+            }
+            [file] => Ok(SchemaArgs { proto: vec![], import_path, protoset: Some(file.clone()) }),
+            _ => Err(Failed::new("several files are given, and not all are .proto files")
+                .with_advice("give .proto files, or one FileDescriptorSet of them")),
+        }
+    }
+
     /// The schema from the files, if any are given.
     pub fn of_files(&self) -> Result<Option<Schema>, Failed> {
         let options = Options::default();
