@@ -41,6 +41,7 @@ mod granting;
 mod hub;
 mod incoming;
 mod known;
+mod limits;
 mod numbers;
 mod outgoing;
 mod remote;
@@ -50,11 +51,12 @@ mod schemas;
 mod stats;
 mod status;
 
-pub use application::{Application, ApplicationLimits, Detached, Memory};
+pub use application::{Application, Detached, Memory};
 pub use beyond::{
     Encoded, Outgoing, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits, RemoteOutcome,
 };
 pub use hub::{Hub, HubError, TargetId};
+pub use limits::ApplicationLimits;
 pub use petasos_schema::{Digest, Hash};
 pub use remote::{Incoming, RemoteCaller, RouteIn};
 pub use remote_calls::{RemoteCall, RemoteCalls};
