@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::folder::Folder;
@@ -46,6 +46,18 @@ impl Service {
     /// # Errors
     /// If it was not built, or does not come up.
     pub fn start(core: usize, setup: Setup) -> Result<Service, BenchError> {
+        Service::start_with(core, setup, None)
+    }
+
+    /// The same, with a folder in which it keeps schemas.
+    ///
+    /// # Errors
+    /// See [`Service::start`].
+    pub fn start_with(
+        core: usize,
+        setup: Setup,
+        schemas: Option<&Path>,
+    ) -> Result<Service, BenchError> {
         let (program, folder, address) = (program()?, Folder::new("petasosd")?, free_address()?);
         let policies = folder.path().join("policies.json");
         std::fs::write(&policies, setup.policies)?;
@@ -57,6 +69,9 @@ impl Service {
             command.arg("--plugin").arg(format!("{name}={}", path.display()));
         }
         command.arg("--policies").arg(policies).args(["--listen", &address.to_string()]);
+        if let Some(schemas) = schemas {
+            command.arg("--schema-cache").arg(schemas);
+        }
         let says = folder.path().join("says");
         let who = format!("petasosd on core {core}");
         let mut program = Launched::start(who, core, &command, File::create(&says)?)?;

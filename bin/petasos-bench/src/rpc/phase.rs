@@ -50,6 +50,8 @@ pub struct Turn {
     pub bytes: u64,
     /// Seconds, for computing rates.
     pub elapsed_s: f64,
+    /// Seconds of these for binding a schema, where that is measured apart.
+    pub bind_s: f64,
     /// Processor time, user and system, of the whole process in seconds.
     pub cpu_s: f64,
     /// Round-trip times: all of them, or a sample.
