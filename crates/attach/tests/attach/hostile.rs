@@ -146,7 +146,7 @@ fn d1_wrong_frames_after_the_hello_end_the_attachment() {
         (&[1, 0, kind::DETACH, 0, 0], "field `code` is out of range"),
         (&[0, 0, kind::WELCOME, 0], "frames of kind 2 are for the other side to send"),
         (&[0, 0, kind::MOVE, 0], "frames of kind 16 are for the other side to send"),
-        (&[0, 0, kind::MOVED + 1, 0], "frames of kind 18 do not exist"),
+        (&[0, 0, kind::RECALL + 1, 0], "frames of kind 19 do not exist"),
         (&[0xfd, 0x0f, kind::GROW, 0], "a frame announces 4093 bytes"),
     ] {
         let raw = scene.attached(1);
