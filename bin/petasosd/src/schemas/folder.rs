@@ -241,7 +241,7 @@ fn is_own(stat: &Stat) -> bool {
 }
 
 fn used_at(stat: &Stat) -> (i64, i64) {
-    (stat.st_mtime as i64, stat.st_mtime_nsec as i64)
+    (stat.st_mtime, stat.st_mtime_nsec as i64)
 }
 
 #[cfg(test)]
