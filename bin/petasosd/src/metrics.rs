@@ -4,9 +4,7 @@
 //! once per [`FRESH`], however many ask.
 //!
 //! # Invariants
-//! - At most [`CONNECTIONS_MAX`] connections are open, each for at most [`PATIENCE`]. Others wait
-//!   in the system's queue.
-//! - Of a request, at most [`HEAD_BYTES_MAX`] are read. A connection has one request.
+//! - Connections, heads and times are bounded by [`LIMITS`]. A connection has one request.
 
 mod text;
 
@@ -15,24 +13,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, Semaphore};
-use tokio::time::{Instant, sleep, timeout};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use petasos_web::Limits;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
 
 pub use text::text;
 
-/// The most connections at a time.
-const CONNECTIONS_MAX: usize = 16;
-/// How long a connection may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest head of a request.
-const HEAD_BYTES_MAX: usize = 8 << 10;
+/// What scrapers may take.
+const LIMITS: Limits = Limits {
+    connections_max: 16,
+    head_bytes_max: 8 << 10,
+    patience: Duration::from_secs(5),
+    age_max: Duration::from_secs(5),
+    keep_alive: false,
+};
 /// So long a page is given again.
 const FRESH: Duration = Duration::from_secs(1);
-/// So long nobody is taken on after the system could not do it.
-const PAUSE: Duration = Duration::from_secs(1);
-
 /// So often a port is tried that another process has.
 const TRY_EVERY: Duration = Duration::from_millis(200);
 
@@ -85,23 +85,12 @@ where
         Ok(listener) => listener,
         Err(error) => return eprintln!("petasosd: metrics are not served: {error}"),
     };
-    let (permits, page) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Arc::new(Page::default()));
-    loop {
-        let permit = permits.clone().acquire_owned().await.expect("nobody closes it");
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                sleep(PAUSE).await;
-                continue;
-            }
-        };
+    let page = Arc::new(Page::default());
+    let answer = move |request: Request<()>| {
         let (page, render) = (page.clone(), render.clone());
-        tokio::spawn(async move {
-            // Whoever takes too long, or leaves, has no use for an answer.
-            let _ = timeout(PATIENCE, answer(&stream, &page, &render)).await;
-            drop(permit);
-        });
-    }
+        async move { answer(&request, &page, &render).await }
+    };
+    petasos_web::serve(listener, None, LIMITS, answer).await;
 }
 
 async fn opened(place: Place) -> std::io::Result<TcpListener> {
@@ -117,81 +106,31 @@ async fn opened(place: Place) -> std::io::Result<TcpListener> {
     }
 }
 
-async fn answer<F>(stream: &TcpStream, page: &Page, render: &impl Fn() -> F) -> std::io::Result<()>
+async fn answer<F>(request: &Request<()>, page: &Page, render: &impl Fn() -> F) -> Response<Bytes>
 where
     F: Future<Output = Result<String, String>>,
 {
-    let (status, body, has_body) = match wanted(&head(stream).await?) {
-        Ok(has_body) => match fresh(page, render).await {
-            Ok(body) => ("200 OK", body, has_body),
-            Err(why) => ("503 Service Unavailable", format!("{why}\n").into(), has_body),
+    let (status, body) = match refusal(request.method(), request.uri().path()) {
+        Some(status) => (status, format!("{status}: GET /metrics\n").into()),
+        None => match fresh(page, render).await {
+            Ok(body) => (StatusCode::OK, body),
+            Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n").into()),
         },
-        Err(status) => (status, format!("{status}: GET /metrics\n").into(), true),
     };
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {length}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
-    );
-    write(stream, head.as_bytes()).await?;
-    if has_body {
-        write(stream, body.as_bytes()).await?;
-    }
-    Ok(())
+    let mut response = Response::new(Bytes::copy_from_slice(body.as_bytes()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
-/// Reads the head of a request: all up to an empty line, or as much as is taken.
-async fn head(stream: &TcpStream) -> std::io::Result<Vec<u8>> {
-    let mut head = Vec::with_capacity(1024);
-    while head.len() < HEAD_BYTES_MAX {
-        stream.readable().await?;
-        let mut bytes = [0; 1024];
-        match stream.try_read(&mut bytes) {
-            Ok(0) => break,
-            Ok(count) => {
-                // An end may have begun in what came before.
-                let begin = head.len().saturating_sub(3);
-                head.extend_from_slice(&bytes[..count]);
-                if is_whole(&head[begin..]) {
-                    break;
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(head)
-}
-
-fn is_whole(head: &[u8]) -> bool {
-    head.windows(4).any(|end| end == b"\r\n\r\n") || head.windows(2).any(|end| end == b"\n\n")
-}
-
-/// Whether the page is wanted with its body; or what is answered instead.
-fn wanted(head: &[u8]) -> Result<bool, &'static str> {
-    if !is_whole(head) {
-        let is_long = head.len() >= HEAD_BYTES_MAX;
-        return Err(if is_long {
-            "431 Request Header Fields Too Large"
-        } else {
-            "400 Bad Request"
-        });
-    }
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|_| "400 Bad Request")?;
-    let mut words = line.trim_end_matches('\r').split(' ');
-    let (method, target, version) = (words.next(), words.next(), words.next());
-    if !version.is_some_and(|version| version.starts_with("HTTP/1.")) || words.next().is_some() {
-        return Err("400 Bad Request");
-    }
-    let has_body = match method {
-        Some("GET") => true,
-        Some("HEAD") => false,
-        _ => return Err("405 Method Not Allowed"),
-    };
-    match target.and_then(|target| target.split('?').next()) {
-        Some("/metrics") => Ok(has_body),
-        _ => Err("404 Not Found"),
+/// What is answered instead of the page, if it is not asked for.
+fn refusal(method: &Method, path: &str) -> Option<StatusCode> {
+    match (method, path) {
+        (&(Method::GET | Method::HEAD), "/metrics") => None,
+        (&(Method::GET | Method::HEAD), _) => Some(StatusCode::NOT_FOUND),
+        _ => Some(StatusCode::METHOD_NOT_ALLOWED),
     }
 }
 
@@ -210,19 +149,6 @@ where
     let text: Arc<str> = render().await?.into();
     *page = Some((now, text.clone()));
     Ok(text)
-}
-
-async fn write(stream: &TcpStream, mut bytes: &[u8]) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        stream.ready(Interest::WRITABLE).await?;
-        match stream.try_write(bytes) {
-            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -244,24 +170,17 @@ mod tests {
 
     #[test]
     fn only_the_page_is_served() {
-        let of = |head: &str| wanted(head.as_bytes());
-        assert_eq!(of("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(true));
-        assert_eq!(of("GET /metrics?a=b HTTP/1.0\r\n\r\n"), Ok(true));
-        assert_eq!(of("HEAD /metrics HTTP/1.1\n\n"), Ok(false));
-        for (wrong, status) in [
-            ("", "400"),
-            ("GET /metrics HTTP/1.1\r\n", "400"),
-            ("GET /metrics\r\n\r\n", "400"),
-            ("GET /metrics HTTP/2\r\n\r\n", "400"),
-            ("GET  /metrics HTTP/1.1\r\n\r\n", "400"),
-            ("GET / HTTP/1.1\r\n\r\n", "404"),
-            ("GET /metrics/x HTTP/1.1\r\n\r\n", "404"),
-            ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
-            (&"x".repeat(HEAD_BYTES_MAX), "431"),
+        assert_eq!(refusal(&Method::GET, "/metrics"), None);
+        assert_eq!(refusal(&Method::HEAD, "/metrics"), None);
+        for (method, path, status) in [
+            (Method::GET, "/", 404),
+            (Method::GET, "/metrics/x", 404),
+            (Method::GET, "*", 404),
+            (Method::POST, "/metrics", 405),
+            (Method::CONNECT, "", 405),
         ] {
-            let answer = of(wrong).expect_err(wrong);
-            assert!(answer.starts_with(status), "{wrong}: {answer}");
+            let refused = refusal(&method, path).map(|status| status.as_u16());
+            assert_eq!(refused, Some(status), "{method} {path}");
         }
-        assert!(wanted(b"\xff\xfe /metrics HTTP/1.1\r\n\r\n").is_err());
     }
 }
