@@ -13,7 +13,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x003\x1apetasos.admin.v1.AddPolicy\x10\x00\x04\x01\x0bapplication\x00\x00\t\
+        b"\x01\x005\x1apetasos.admin.v1.AddPolicy\x10\x00\x04\x01\x0bapplication\x00\x00\t\
         \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x1cpet\
         asos.admin.v1.Application\x10\x00\r\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\
         \x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x05calls\x00\
@@ -24,7 +24,7 @@ mod generated {
         \x07engines\x00\x02\x0b\x11\x05\x07refused\x00\x00\x04\x1dpetasos.admin.v1.Attach\
         Engine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\t\x03\rconfig\
         uration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.AttachedQuota\x10\x00\
-        \x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b)\x1bpetasos.admin.v1.AuditE\
+        \x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b*\x1bpetasos.admin.v1.AuditE\
         ntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\x03\x03\x03ui\
         d\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\x00\x00\t\x07\
         \x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\x07message\x00\
@@ -34,7 +34,7 @@ mod generated {
         \x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder_way\
         \x00\x00\x04\x05\x05ended\x00\x02\x0b\n\x06\rrequest_bytes\x00\x00\x04\x07\x0eres\
         ponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x17\x1e\
-        petasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b0\x1fpetasos.a\
+        petasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b1\x1fpetasos.a\
         dmin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1apetasos.admin.v1.Code\
         Count\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\x04 petasos.admin.v1\
         .ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x10\x02\rconfiguration\x00\
@@ -64,37 +64,42 @@ mod generated {
         s\x00\x02\x0b\r!petasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1.L\
         istKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\x0b\x15$petasos.admin.v1.ListPo\
         liciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08\
-        policies\x00\x02\x0b(\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\
+        policies\x00\x02\x0b)\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\
         \x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b\
-        )\x02\x08attached\x00\x02\x0b\x04#petasos.admin.v1.ListSchemasRequest\x10\x00\x00\
+        *\x02\x08attached\x00\x02\x0b\x04#petasos.admin.v1.ListSchemasRequest\x10\x00\x00\
         $petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x06\
         \x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x16\
         \x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c\x1bpetasos.\
         admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x10\x02\x02to\x00\x00\r\
-        \x17petasos.admin.v1.Policy\x10\x00\x05\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\
-        \x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\x00\x00\r\
-        \x16petasos.admin.v1.Quota\x10\x00\x06\x01\x0bapplication\x00\x00\t\x02\titems_ma\
-        x\x00\x01\x04\x03\x11message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\
-        \x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x1fpeta\
-        sos.admin.v1.ReloadPolicies\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\
-        \x01\x02id\x00\x00\x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplica\
-        tion\x00\x00\t\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b)\
-        \x1dpetasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epet\
-        asos.admin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplica\
-        tions\x00\x02\x0b\x02\x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gon\
-        e\x00\x00\x04\x05\x04gone\x00\x02\x0b\x07\x15petasos.admin.v1.Step\x10\x01\x04wha\
-        t\r\x01\rattach_engine\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x0e\
-        \x03\x0bmove_engine\x00\x05\x00\x0b\'\x04\x10configure_engine\x00\x05\x00\x0b\x0b\
-        \x05\x0eupgrade_engine\x00\x05\x00\x0b1\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\r\
-        remove_policy\x00\x05\x00\x0b+\x08\x10configure_policy\x00\x05\x00\x0b\x0c\t\x0fr\
-        eload_policies\x00\x05\x00\x0b*\n\tset_quota\x00\x05\x00\x0b-\x0b\x0cremove_quota\
-        \x00\x05\x00\x0b,\x0c\x0bload_schema\x00\x05\x00\x0b&\r\x0cevict_schema\x00\x05\x00\
-        \x0b\x12\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x10\
-        \"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b.\x02\x0b\
-        interval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x0b\x06Change\x08\t\x00\t\
-        GetSchema\x13\x14\x04\x10ListApplications\x18\x19\x04\tListAudit\x1a\x1b\x04\rLis\
-        tDatapaths\x1c\x1d\x04\tListKinds\x1e\x1f\x04\x0cListPolicies !\x04\nListQuotas\"\
-        #\x04\x0bListSchemas$%\x04\x05Stats./\x04\nWatchStats2/\x02",
+        \x19petasos.admin.v1.Overview\x10\x00\x06\x01\x05stats\x00\x01\x0b0\x02\x0capplic\
+        ations\x00\x01\x0b\x19\x03\tdatapaths\x00\x01\x0b\x1d\x04\x08policies\x00\x01\x0b\
+        !\x05\x06quotas\x00\x01\x0b#\x06\x05audit\x00\x01\x0b\x1b\x17petasos.admin.v1.Pol\
+        icy\x10\x00\x05\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\
+        \x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\x00\x00\r\x16petasos.admin.v1.\
+        Quota\x10\x00\x06\x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11\
+        message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_b\
+        ytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x1fpetasos.admin.v1.Reloa\
+        dPolicies\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\
+        \x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x19\
+        petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b*\x1dpetasos.admin.\
+        v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.Stat\
+        sResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\x02\x0b\x02\
+        \x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\x04\x05\x04\
+        gone\x00\x02\x0b\x07\x15petasos.admin.v1.Step\x10\x01\x04what\r\x01\rattach_engin\
+        e\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x0e\x03\x0bmove_engine\x00\
+        \x05\x00\x0b\'\x04\x10configure_engine\x00\x05\x00\x0b\x0b\x05\x0eupgrade_engine\x00\
+        \x05\x00\x0b2\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b\
+        ,\x08\x10configure_policy\x00\x05\x00\x0b\x0c\t\x0freload_policies\x00\x05\x00\x0b\
+        +\n\tset_quota\x00\x05\x00\x0b.\x0b\x0cremove_quota\x00\x05\x00\x0b-\x0c\x0bload_\
+        schema\x00\x05\x00\x0b&\r\x0cevict_schema\x00\x05\x00\x0b\x12\x1epetasos.admin.v1\
+        .UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x10%petasos.admin.v1.WatchOv\
+        erviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11audit_entries_max\x00\
+        \x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b/\x02\
+        \x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x0c\x06Change\x08\t\x00\
+        \tGetSchema\x13\x14\x04\x10ListApplications\x18\x19\x04\tListAudit\x1a\x1b\x04\rL\
+        istDatapaths\x1c\x1d\x04\tListKinds\x1e\x1f\x04\x0cListPolicies !\x04\nListQuotas\
+        \"#\x04\x0bListSchemas$%\x04\x05Stats/0\x04\rWatchOverview3(\x02\nWatchStats40\x02\
+        ",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -3735,6 +3740,349 @@ mod generated {
         }
     }
 
+    /// All that there is to see.
+    #[repr(C)]
+    pub struct Overview {
+        unknown: rt::Unknown,                             //  0
+        stats: rt::Link<StatsResponse>,                   //  8
+        applications: rt::Link<ListApplicationsResponse>, // 16
+        datapaths: rt::Link<ListDatapathsResponse>,       // 24
+        policies: rt::Link<ListPoliciesResponse>,         // 32
+        quotas: rt::Link<ListQuotasResponse>,             // 40
+        audit: rt::Link<ListAuditResponse>,               // 48
+    }
+
+    rt::message! {
+        Overview, OverviewMut, OverviewMsg, SCHEMA, index 40, bytes 56;
+        stats: 1, applications: 2, datapaths: 3, policies: 4, quotas: 5, audit: 6;
+    }
+
+    impl Overview {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<Overview> {
+            rt::Msg::new()
+        }
+
+        /// What is counted.
+        ///
+        /// `StatsResponse stats = 1`
+        pub fn stats(&self) -> Option<&StatsResponse> {
+            self.stats.get()
+        }
+
+        /// Whether `StatsResponse stats = 1` is present.
+        pub fn has_stats(&self) -> bool {
+            self.stats.get().is_some()
+        }
+
+        /// The applications that are attached.
+        ///
+        /// `ListApplicationsResponse applications = 2`
+        pub fn applications(&self) -> Option<&ListApplicationsResponse> {
+            self.applications.get()
+        }
+
+        /// Whether `ListApplicationsResponse applications = 2` is present.
+        pub fn has_applications(&self) -> bool {
+            self.applications.get().is_some()
+        }
+
+        /// Their engines, without reports. An engine that goes by its policy's configuration has none here.
+        ///
+        /// `ListDatapathsResponse datapaths = 3`
+        pub fn datapaths(&self) -> Option<&ListDatapathsResponse> {
+            self.datapaths.get()
+        }
+
+        /// Whether `ListDatapathsResponse datapaths = 3` is present.
+        pub fn has_datapaths(&self) -> bool {
+            self.datapaths.get().is_some()
+        }
+
+        /// The rule set.
+        ///
+        /// `ListPoliciesResponse policies = 4`
+        pub fn policies(&self) -> Option<&ListPoliciesResponse> {
+            self.policies.get()
+        }
+
+        /// Whether `ListPoliciesResponse policies = 4` is present.
+        pub fn has_policies(&self) -> bool {
+            self.policies.get().is_some()
+        }
+
+        /// What applications may have.
+        ///
+        /// `ListQuotasResponse quotas = 5`
+        pub fn quotas(&self) -> Option<&ListQuotasResponse> {
+            self.quotas.get()
+        }
+
+        /// Whether `ListQuotasResponse quotas = 5` is present.
+        pub fn has_quotas(&self) -> bool {
+            self.quotas.get().is_some()
+        }
+
+        /// The newest entries of the audit log.
+        ///
+        /// `ListAuditResponse audit = 6`
+        pub fn audit(&self) -> Option<&ListAuditResponse> {
+            self.audit.get()
+        }
+
+        /// Whether `ListAuditResponse audit = 6` is present.
+        pub fn has_audit(&self) -> bool {
+            self.audit.get().is_some()
+        }
+    }
+
+    /// Writes an [`Overview`]; reads as one.
+    pub struct OverviewMut<'a>(rt::Edit<'a, Overview>);
+
+    impl OverviewMut<'_> {
+        /// `StatsResponse stats = 1`: copied whole.
+        pub fn set_stats(&mut self, value: &StatsResponse) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.stats.set(arena, value);
+            self
+        }
+
+        /// `StatsResponse stats = 1`: made if it is absent.
+        pub fn stats_mut(&mut self) -> StatsResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.stats.edit(arena).into()
+        }
+
+        /// Makes `StatsResponse stats = 1` absent.
+        pub fn clear_stats(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.stats.clear(arena);
+            self
+        }
+
+        /// `ListApplicationsResponse applications = 2`: copied whole.
+        pub fn set_applications(&mut self, value: &ListApplicationsResponse) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.applications.set(arena, value);
+            self
+        }
+
+        /// `ListApplicationsResponse applications = 2`: made if it is absent.
+        pub fn applications_mut(&mut self) -> ListApplicationsResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.applications.edit(arena).into()
+        }
+
+        /// Makes `ListApplicationsResponse applications = 2` absent.
+        pub fn clear_applications(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.applications.clear(arena);
+            self
+        }
+
+        /// `ListDatapathsResponse datapaths = 3`: copied whole.
+        pub fn set_datapaths(&mut self, value: &ListDatapathsResponse) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.datapaths.set(arena, value);
+            self
+        }
+
+        /// `ListDatapathsResponse datapaths = 3`: made if it is absent.
+        pub fn datapaths_mut(&mut self) -> ListDatapathsResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.datapaths.edit(arena).into()
+        }
+
+        /// Makes `ListDatapathsResponse datapaths = 3` absent.
+        pub fn clear_datapaths(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.datapaths.clear(arena);
+            self
+        }
+
+        /// `ListPoliciesResponse policies = 4`: copied whole.
+        pub fn set_policies(&mut self, value: &ListPoliciesResponse) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.policies.set(arena, value);
+            self
+        }
+
+        /// `ListPoliciesResponse policies = 4`: made if it is absent.
+        pub fn policies_mut(&mut self) -> ListPoliciesResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.policies.edit(arena).into()
+        }
+
+        /// Makes `ListPoliciesResponse policies = 4` absent.
+        pub fn clear_policies(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.policies.clear(arena);
+            self
+        }
+
+        /// `ListQuotasResponse quotas = 5`: copied whole.
+        pub fn set_quotas(&mut self, value: &ListQuotasResponse) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.quotas.set(arena, value);
+            self
+        }
+
+        /// `ListQuotasResponse quotas = 5`: made if it is absent.
+        pub fn quotas_mut(&mut self) -> ListQuotasResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.quotas.edit(arena).into()
+        }
+
+        /// Makes `ListQuotasResponse quotas = 5` absent.
+        pub fn clear_quotas(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.quotas.clear(arena);
+            self
+        }
+
+        /// `ListAuditResponse audit = 6`: copied whole.
+        pub fn set_audit(&mut self, value: &ListAuditResponse) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.audit.set(arena, value);
+            self
+        }
+
+        /// `ListAuditResponse audit = 6`: made if it is absent.
+        pub fn audit_mut(&mut self) -> ListAuditResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.audit.edit(arena).into()
+        }
+
+        /// Makes `ListAuditResponse audit = 6` absent.
+        pub fn clear_audit(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.audit.clear(arena);
+            self
+        }
+    }
+
+    impl OverviewMsg {
+        /// `StatsResponse stats = 1`: copied whole.
+        pub fn set_stats(&mut self, value: &StatsResponse) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_stats(value);
+            edit
+        }
+
+        /// `StatsResponse stats = 1`: made if it is absent.
+        pub fn stats_mut(&mut self) -> StatsResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.stats.edit(arena).into()
+        }
+
+        /// Makes `StatsResponse stats = 1` absent.
+        pub fn clear_stats(&mut self) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_stats();
+            edit
+        }
+
+        /// `ListApplicationsResponse applications = 2`: copied whole.
+        pub fn set_applications(&mut self, value: &ListApplicationsResponse) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_applications(value);
+            edit
+        }
+
+        /// `ListApplicationsResponse applications = 2`: made if it is absent.
+        pub fn applications_mut(&mut self) -> ListApplicationsResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.applications.edit(arena).into()
+        }
+
+        /// Makes `ListApplicationsResponse applications = 2` absent.
+        pub fn clear_applications(&mut self) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_applications();
+            edit
+        }
+
+        /// `ListDatapathsResponse datapaths = 3`: copied whole.
+        pub fn set_datapaths(&mut self, value: &ListDatapathsResponse) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_datapaths(value);
+            edit
+        }
+
+        /// `ListDatapathsResponse datapaths = 3`: made if it is absent.
+        pub fn datapaths_mut(&mut self) -> ListDatapathsResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.datapaths.edit(arena).into()
+        }
+
+        /// Makes `ListDatapathsResponse datapaths = 3` absent.
+        pub fn clear_datapaths(&mut self) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_datapaths();
+            edit
+        }
+
+        /// `ListPoliciesResponse policies = 4`: copied whole.
+        pub fn set_policies(&mut self, value: &ListPoliciesResponse) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_policies(value);
+            edit
+        }
+
+        /// `ListPoliciesResponse policies = 4`: made if it is absent.
+        pub fn policies_mut(&mut self) -> ListPoliciesResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.policies.edit(arena).into()
+        }
+
+        /// Makes `ListPoliciesResponse policies = 4` absent.
+        pub fn clear_policies(&mut self) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_policies();
+            edit
+        }
+
+        /// `ListQuotasResponse quotas = 5`: copied whole.
+        pub fn set_quotas(&mut self, value: &ListQuotasResponse) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_quotas(value);
+            edit
+        }
+
+        /// `ListQuotasResponse quotas = 5`: made if it is absent.
+        pub fn quotas_mut(&mut self) -> ListQuotasResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.quotas.edit(arena).into()
+        }
+
+        /// Makes `ListQuotasResponse quotas = 5` absent.
+        pub fn clear_quotas(&mut self) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_quotas();
+            edit
+        }
+
+        /// `ListAuditResponse audit = 6`: copied whole.
+        pub fn set_audit(&mut self, value: &ListAuditResponse) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_audit(value);
+            edit
+        }
+
+        /// `ListAuditResponse audit = 6`: made if it is absent.
+        pub fn audit_mut(&mut self) -> ListAuditResponseMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.audit.edit(arena).into()
+        }
+
+        /// Makes `ListAuditResponse audit = 6` absent.
+        pub fn clear_audit(&mut self) -> OverviewMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_audit();
+            edit
+        }
+    }
+
     /// A policy of the rule set.
     #[repr(C)]
     pub struct Policy {
@@ -3748,7 +4096,7 @@ mod generated {
     }
 
     rt::message! {
-        Policy, PolicyMut, PolicyMsg, SCHEMA, index 40, bytes 72;
+        Policy, PolicyMut, PolicyMsg, SCHEMA, index 41, bytes 72;
         id: 1, application: 2, kind: 3, configuration: 4, datapaths: 5;
     }
 
@@ -3886,7 +4234,7 @@ mod generated {
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 41, bytes 72;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 42, bytes 72;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
         held_bytes_max: 5, descriptors_max: 6;
     }
@@ -4144,7 +4492,7 @@ mod generated {
     }
 
     rt::message! {
-        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 42, bytes 8;
+        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 43, bytes 8;
     }
 
     impl ReloadPolicies {
@@ -4165,7 +4513,7 @@ mod generated {
     }
 
     rt::message! {
-        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 43, bytes 16;
+        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 44, bytes 16;
         id: 1;
     }
 
@@ -4212,7 +4560,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 44, bytes 24;
+        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 45, bytes 24;
         application: 1;
     }
 
@@ -4259,7 +4607,7 @@ mod generated {
     }
 
     rt::message! {
-        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 45, bytes 16;
+        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 46, bytes 16;
         quota: 1;
     }
 
@@ -4337,7 +4685,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 46, bytes 24;
+        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 47, bytes 24;
         application: 1;
     }
 
@@ -4388,7 +4736,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 47, bytes 64;
+        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 48, bytes 64;
         time_ns: 1, applications: 2, methods_left_out: 3, applications_gone: 4, gone: 5;
     }
 
@@ -4515,7 +4863,7 @@ mod generated {
     }
 
     rt::message! {
-        Step, StepMut, StepMsg, SCHEMA, index 48, bytes 32;
+        Step, StepMut, StepMsg, SCHEMA, index 49, bytes 32;
         what: oneof {
             link 1 AttachEngine, link 2 DetachEngine, link 3 MoveEngine, link 4 ConfigureEngine,
             link 5 UpgradeEngine, link 6 AddPolicy, link 7 RemovePolicy, link 8 ConfigurePolicy,
@@ -4919,7 +5267,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 49, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 50, bytes 16;
         engine: 1;
     }
 
@@ -4989,6 +5337,75 @@ mod generated {
         }
     }
 
+    /// Asks for all that there is to see, again and again.
+    #[repr(C)]
+    pub struct WatchOverviewRequest {
+        unknown: rt::Unknown,   //  0
+        interval_ms: u32,       //  8
+        audit_entries_max: u32, // 12
+    }
+
+    rt::message! {
+        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 51, bytes 16;
+        interval_ms: 1, audit_entries_max: 2;
+    }
+
+    impl WatchOverviewRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<WatchOverviewRequest> {
+            rt::Msg::new()
+        }
+
+        /// How often, in ms: 100 to 60,000; 0 for 1,000.
+        ///
+        /// `uint32 interval_ms = 1`
+        pub fn interval_ms(&self) -> u32 {
+            self.interval_ms
+        }
+
+        /// The most entries of the audit log, the newest; 0 for none.
+        ///
+        /// `uint32 audit_entries_max = 2`
+        pub fn audit_entries_max(&self) -> u32 {
+            self.audit_entries_max
+        }
+    }
+
+    /// Writes a [`WatchOverviewRequest`]; reads as one.
+    pub struct WatchOverviewRequestMut<'a>(rt::Edit<'a, WatchOverviewRequest>);
+
+    impl WatchOverviewRequestMut<'_> {
+        /// `uint32 interval_ms = 1`
+        pub fn set_interval_ms(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.interval_ms = value;
+            self
+        }
+
+        /// `uint32 audit_entries_max = 2`
+        pub fn set_audit_entries_max(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.audit_entries_max = value;
+            self
+        }
+    }
+
+    impl WatchOverviewRequestMsg {
+        /// `uint32 interval_ms = 1`
+        pub fn set_interval_ms(&mut self, value: u32) -> WatchOverviewRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_interval_ms(value);
+            edit
+        }
+
+        /// `uint32 audit_entries_max = 2`
+        pub fn set_audit_entries_max(&mut self, value: u32) -> WatchOverviewRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_audit_entries_max(value);
+            edit
+        }
+    }
+
     /// Asks for what is counted, again and again.
     #[repr(C)]
     pub struct WatchStatsRequest {
@@ -4999,7 +5416,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 50, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 52, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -5175,6 +5592,16 @@ mod generated {
             request: calls::Request<StatsRequest>,
         ) -> impl Future<Output = Result<calls::Response<StatsResponse>, calls::Status>> + Send;
 
+        /// What a dashboard shows, in the same way, as one entry of the audit log. Those who watch this
+        /// count among the 8.
+        ///
+        /// `rpc WatchOverview(WatchOverviewRequest) returns (stream Overview)`
+        fn watch_overview(
+            &self,
+            request: calls::Request<WatchOverviewRequest>,
+            responses: calls::Sender<Overview>,
+        ) -> impl Future<Output = Result<(), calls::Status>> + Send;
+
         /// The same, at once and then at an interval, until the caller cancels or the connection is too
         /// old (10 minutes). At most 8 callers watch at a time.
         ///
@@ -5191,8 +5618,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x24, 0xa1, 0xbb, 0x72, 0x31, 0xc9, 0x87, 0xe9, 0xe9, 0x1a, 0xf7, 0xd5, 0x10, 0x13,
-            0xdf, 0x67,
+            0xf7, 0xa3, 0x2e, 0x06, 0x9d, 0x77, 0x80, 0xd0, 0xfa, 0xec, 0xc0, 0x48, 0x67, 0x1c,
+            0x88, 0xf5,
         ],
         methods: &[
             calls::MethodInfo {
@@ -5256,8 +5683,14 @@ mod generated {
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "WatchStats",
+                name: "WatchOverview",
                 index: 10,
+                kind: calls::MethodKind::ServerStreaming,
+                idempotency: calls::Idempotency::Unknown,
+            },
+            calls::MethodInfo {
+                name: "WatchStats",
+                index: 11,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
@@ -5322,6 +5755,14 @@ mod generated {
             });
             methods.server_streaming(
                 10,
+                &self.0,
+                |service: Arc<T>, request, responses| async move {
+                    let result = <T as Admin>::watch_overview(&service, request, responses).await;
+                    (service, result)
+                },
+            );
+            methods.server_streaming(
+                11,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_stats(&service, request, responses).await;
@@ -5444,6 +5885,17 @@ mod generated {
             self.service.unary(9, request.into())
         }
 
+        /// What a dashboard shows, in the same way, as one entry of the audit log. Those who watch this
+        /// count among the 8.
+        ///
+        /// `rpc WatchOverview(WatchOverviewRequest) returns (stream Overview)`
+        pub fn watch_overview(
+            &self,
+            request: impl Into<calls::Request<WatchOverviewRequest>>,
+        ) -> calls::Opening<calls::Streaming<Overview>> {
+            self.service.server_streaming(10, request.into())
+        }
+
         /// The same, at once and then at an interval, until the caller cancels or the connection is too
         /// old (10 minutes). At most 8 callers watch at a time.
         ///
@@ -5452,7 +5904,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchStatsRequest>>,
         ) -> calls::Opening<calls::Streaming<StatsResponse>> {
-            self.service.server_streaming(10, request.into())
+            self.service.server_streaming(11, request.into())
         }
     }
 

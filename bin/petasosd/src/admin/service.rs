@@ -152,6 +152,18 @@ impl Inner {
         self.copies.get(application, take).await
     }
 
+    /// All that there is to see, with so many entries of the audit log.
+    async fn overview(&self, audit_entries_max: usize) -> Result<Msg<proto::Overview>, Status> {
+        let snapshot = self.snapshot("").await?;
+        let mut overview = self.ask(|world| Ok(view::overview(world))).await?;
+        let mut edit = overview.edit();
+        stats::fill(&snapshot, &mut edit.stats_mut());
+        if audit_entries_max > 0 {
+            view::fill_audit(&self.audit().newest(audit_entries_max), &mut edit.audit_mut());
+        }
+        Ok(overview)
+    }
+
     fn judge(&self, process: Process, role: Role, needs: Role) -> Result<(), Status> {
         if role < needs {
             let may = match role {
@@ -279,14 +291,28 @@ impl Admin for Front {
     ) -> Result<(), Status> {
         let process = caller(&request)?;
         let inner = &self.0;
-        let role = inner.roles.of(process);
-        let watched = inner.begin_watch(process, role, request.interval_ms());
-        inner.record(process, role, ("WatchStats", Vec::new()), watched.as_ref().err());
+        let watched = inner.begin_watch(process, "WatchStats", request.interval_ms());
         let (_permit, interval) = watched?;
         loop {
             let application = request.stats().map_or("", |stats| stats.application());
             let snapshot = inner.snapshot(application).await.map_err(shortened)?;
             responses.send(stats::response(&snapshot)).await?;
+            tokio::time::sleep(interval).await;
+        }
+    }
+
+    async fn watch_overview(
+        &self,
+        request: Request<proto::WatchOverviewRequest>,
+        mut responses: Sender<proto::Overview>,
+    ) -> Result<(), Status> {
+        let process = caller(&request)?;
+        let inner = &self.0;
+        let watched = inner.begin_watch(process, "WatchOverview", request.interval_ms());
+        let (_permit, interval) = watched?;
+        let most = request.audit_entries_max() as usize;
+        loop {
+            responses.send(inner.overview(most).await.map_err(shortened)?).await?;
             tokio::time::sleep(interval).await;
         }
     }
@@ -323,8 +349,20 @@ impl Admin for Front {
 }
 
 impl Inner {
-    /// Whether a caller may watch, and how often it is told.
+    /// Whether a caller may watch, and how often it is told. That it has asked is written down.
     fn begin_watch(
+        &self,
+        process: Process,
+        method: &'static str,
+        interval_ms: u32,
+    ) -> Result<(SemaphorePermit<'_>, Duration), Status> {
+        let role = self.roles.of(process);
+        let watched = self.watch_as(process, role, interval_ms);
+        self.record(process, role, (method, Vec::new()), watched.as_ref().err());
+        watched
+    }
+
+    fn watch_as(
         &self,
         process: Process,
         role: Role,

@@ -10,13 +10,18 @@ use crate::stats::{ApplicationStats, Snapshot};
 /// An answer of what was counted.
 pub fn response(snapshot: &Snapshot) -> Msg<proto::StatsResponse> {
     let mut response = proto::StatsResponse::new();
-    let mut edit = response.edit();
+    fill(snapshot, &mut response.edit());
+    response
+}
+
+/// Puts what was counted into an answer.
+pub fn fill(snapshot: &Snapshot, edit: &mut proto::StatsResponseMut<'_>) {
     edit.set_time_ns(snapshot.time.as_nanos())
         .set_methods_left_out(snapshot.rows_left_out as u64)
         .set_applications_gone(snapshot.gone.applications);
     let mut list = edit.applications_mut();
     for application in &snapshot.applications {
-        fill(&mut list.add(), application);
+        fill_application(&mut list.add(), application);
     }
     let mut list = edit.gone_mut();
     for way in Way::ALL {
@@ -25,10 +30,9 @@ pub fn response(snapshot: &Snapshot) -> Msg<proto::StatsResponse> {
             fill_sums(&mut list.add(), way, sums);
         }
     }
-    response
 }
 
-fn fill(to: &mut proto::ApplicationStatsMut<'_>, application: &ApplicationStats) {
+fn fill_application(to: &mut proto::ApplicationStatsMut<'_>, application: &ApplicationStats) {
     to.set_number(application.number.0)
         .set_name(&*application.name)
         .set_refused(application.refused);

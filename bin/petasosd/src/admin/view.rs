@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use petasos::{Msg, Status};
 use petasos_admin as proto;
-use petasos_engine::Policy;
+use petasos_engine::{Application as Number, Policy};
 use petasos_service::{Application, ApplicationLimits, Digest, KeptSchema};
 
 use super::audit::Entry;
@@ -23,7 +23,11 @@ const REPORTS_BYTES_MAX: usize = 16 << 20;
 
 pub fn applications(world: &World<'_>) -> Msg<proto::ListApplicationsResponse> {
     let mut response = proto::ListApplicationsResponse::new();
-    let mut edit = response.edit();
+    fill_applications(world, &mut response.edit());
+    response
+}
+
+fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsResponseMut<'_>) {
     let mut list = edit.applications_mut();
     for application in world.hub.applications() {
         let mut one = list.add();
@@ -46,7 +50,6 @@ pub fn applications(world: &World<'_>) -> Msg<proto::ListApplicationsResponse> {
             }
         }
     }
-    response
 }
 
 pub fn datapaths(
@@ -58,9 +61,27 @@ pub fn datapaths(
         named => Some(world.find(named)?),
     };
     let mut response = proto::ListDatapathsResponse::new();
-    let mut edit = response.edit();
+    let reports_bytes_max = if request.with_reports() { REPORTS_BYTES_MAX } else { 0 };
+    let what = Wanted { only, reports_bytes_left: reports_bytes_max, is_short: false };
+    fill_datapaths(world, what, &mut response.edit());
+    Ok(response)
+}
+
+/// What is wanted of datapaths.
+struct Wanted {
+    only: Option<Number>,
+    reports_bytes_left: usize,
+    /// Configurations are left out that policies of the rule set have, too.
+    is_short: bool,
+}
+
+fn fill_datapaths(
+    world: &World<'_>,
+    mut what: Wanted,
+    edit: &mut proto::ListDatapathsResponseMut<'_>,
+) {
     let mut list = edit.datapaths_mut();
-    let mut left = if request.with_reports() { REPORTS_BYTES_MAX } else { 0 };
+    let only = what.only;
     let is_meant =
         |application: &&Application<Heaps>| only.is_none_or(|only| application.number() == only);
     for application in world.hub.applications().filter(is_meant) {
@@ -69,37 +90,50 @@ pub fn datapaths(
         let mut engines = one.engines_mut();
         let datapath = application.datapath();
         for policy in (0..datapath.len()).filter_map(|place| datapath.policy(place)) {
-            describe(world, policy, &mut left, &mut engines.add());
+            describe(world, policy, &mut what, &mut engines.add());
         }
     }
-    Ok(response)
 }
 
 fn describe(
     world: &World<'_>,
     policy: &Arc<dyn Policy>,
-    left: &mut usize,
+    what: &mut Wanted,
     engine: &mut proto::EngineMut<'_>,
 ) {
     let known = world.control.known(policy);
     let version = known.made.kind.version();
     let mut rules = world.control.policies().rules().iter();
     let rule = rules.find(|rule| Some(rule.id) == known.rule);
+    let is_overridden =
+        rule.is_some_and(|rule| rule.made.configuration != known.made.configuration);
     engine
         .set_kind(version.kind)
         .set_version(version.version)
         .set_policy(rule.map_or(0, |rule| rule.id))
-        .set_is_overridden(
-            rule.is_some_and(|rule| rule.made.configuration != known.made.configuration),
-        )
-        .set_configuration(&*known.made.configuration);
-    if *left > 0 {
+        .set_is_overridden(is_overridden);
+    if rule.is_none() || is_overridden || !what.is_short {
+        engine.set_configuration(&*known.made.configuration);
+    }
+    if what.reports_bytes_left > 0 {
         let report = policy.report().to_string();
-        if report.len() <= REPORT_BYTES_MAX.min(*left) {
-            *left -= report.len();
+        if report.len() <= REPORT_BYTES_MAX.min(what.reports_bytes_left) {
+            what.reports_bytes_left -= report.len();
             engine.set_report(report);
         }
     }
+}
+
+/// All of it, but what is counted, and the audit log.
+pub fn overview(world: &World<'_>) -> Msg<proto::Overview> {
+    let mut response = proto::Overview::new();
+    let mut edit = response.edit();
+    fill_applications(world, &mut edit.applications_mut());
+    let what = Wanted { only: None, reports_bytes_left: 0, is_short: true };
+    fill_datapaths(world, what, &mut edit.datapaths_mut());
+    fill_policies(world, &mut edit.policies_mut());
+    fill_quotas(world, &mut edit.quotas_mut());
+    response
 }
 
 pub fn kinds() -> Msg<proto::ListKindsResponse> {
@@ -115,7 +149,11 @@ pub fn kinds() -> Msg<proto::ListKindsResponse> {
 
 pub fn policies(world: &World<'_>) -> Msg<proto::ListPoliciesResponse> {
     let mut response = proto::ListPoliciesResponse::new();
-    let mut edit = response.edit();
+    fill_policies(world, &mut response.edit());
+    response
+}
+
+fn fill_policies(world: &World<'_>, edit: &mut proto::ListPoliciesResponseMut<'_>) {
     let file = world.control.file().map(|file| file.display().to_string());
     edit.set_file(file.unwrap_or_default());
     let mut list = edit.policies_mut();
@@ -136,7 +174,6 @@ pub fn policies(world: &World<'_>) -> Msg<proto::ListPoliciesResponse> {
             .set_configuration(&*rule.made.configuration)
             .set_datapaths(placed.get(&rule.id).copied().unwrap_or(0));
     }
-    response
 }
 
 pub fn schemas(world: &World<'_>) -> Msg<proto::ListSchemasResponse> {
@@ -188,7 +225,11 @@ pub fn schema(
 
 pub fn quotas(world: &World<'_>) -> Msg<proto::ListQuotasResponse> {
     let mut response = proto::ListQuotasResponse::new();
-    let mut edit = response.edit();
+    fill_quotas(world, &mut response.edit());
+    response
+}
+
+fn fill_quotas(world: &World<'_>, edit: &mut proto::ListQuotasResponseMut<'_>) {
     let mut list = edit.quotas_mut();
     for (name, limits) in world.control.quotas.all() {
         fill(&mut list.add(), name, limits);
@@ -199,7 +240,6 @@ pub fn quotas(world: &World<'_>) -> Msg<proto::ListQuotasResponse> {
         one.set_number(application.number().0);
         fill(&mut one.quota_mut(), application.name(), application.limits());
     }
-    response
 }
 
 fn fill(quota: &mut proto::QuotaMut<'_>, name: &str, limits: &ApplicationLimits) {
@@ -214,7 +254,11 @@ fn fill(quota: &mut proto::QuotaMut<'_>, name: &str, limits: &ApplicationLimits)
 
 pub fn audit(entries: &[Arc<Entry>]) -> Msg<proto::ListAuditResponse> {
     let mut response = proto::ListAuditResponse::new();
-    let mut edit = response.edit();
+    fill_audit(entries, &mut response.edit());
+    response
+}
+
+pub fn fill_audit(entries: &[Arc<Entry>], edit: &mut proto::ListAuditResponseMut<'_>) {
     let mut list = edit.entries_mut();
     for entry in entries {
         let mut one = list.add();
@@ -232,5 +276,4 @@ pub fn audit(entries: &[Arc<Entry>]) -> Msg<proto::ListAuditResponse> {
         }
         one.steps_mut().extend(&entry.steps);
     }
-    response
 }

@@ -3,6 +3,7 @@
 mod hostile;
 mod metrics;
 mod operator;
+mod overview;
 mod policies;
 mod stats;
 
