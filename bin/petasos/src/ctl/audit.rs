@@ -83,7 +83,8 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-fn to_json(entry: &AuditEntry) -> Value {
+/// An entry, for programs.
+pub fn to_json(entry: &AuditEntry) -> Value {
     json!({
         "sequence": entry.sequence(), "time_us": entry.time_us(), "uid": entry.uid(),
         "gid": entry.gid(), "pid": entry.pid(), "role": entry.role(), "method": entry.method(),

@@ -5,6 +5,7 @@
 
 mod audit;
 mod engine;
+mod frame;
 mod plan;
 mod policy;
 mod quota;
@@ -28,6 +29,12 @@ use petasos_admin::{AdminClient, ChangeRequest, DEFAULT_SOCKET, RESPONSE_BYTES_M
 use crate::output;
 use crate::typed::Failed;
 
+pub use audit::to_json as audit_json;
+pub use frame::{Calls, Engine, Frame};
+pub use policy::policy_json;
+pub use quota::to_json as quota_json;
+pub use show::{app_json, datapath_json};
+pub use stats::{calls_summary, item_ns, latencies};
 pub use top::TopArgs;
 
 /// The arguments of `petasos ctl`.
@@ -41,13 +48,13 @@ pub struct CtlArgs {
 
 /// The service, and how to call it.
 #[derive(Args)]
-struct ServiceArgs {
+pub struct ServiceArgs {
     /// The service's socket for operators.
     #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET)]
-    socket: PathBuf,
+    pub socket: PathBuf,
     /// Print JSON.
     #[arg(long, global = true)]
-    json: bool,
+    pub json: bool,
     /// The longest to wait for the service, in seconds.
     #[arg(long, global = true, value_name = "S", default_value_t = 15)]
     timeout: u64,
@@ -92,7 +99,8 @@ pub fn run_top(args: &TopArgs) -> ExitCode {
     ended(args.service(), top::run(args))
 }
 
-fn ended(service: &ServiceArgs, result: Result<(), Failed>) -> ExitCode {
+/// How a command ends that uses the service.
+pub fn ended(service: &ServiceArgs, result: Result<(), Failed>) -> ExitCode {
     let Err(failed) = result else { return ExitCode::SUCCESS };
     match service.json {
         true => output::note(&failed.to_json().to_string()),
@@ -125,7 +133,7 @@ impl ServiceArgs {
     }
 
     /// A client whose calls reach the service, and take so long at most.
-    fn connect(&self, timeout: Option<Duration>) -> Result<AdminClient, Failed> {
+    pub fn connect(&self, timeout: Option<Duration>) -> Result<AdminClient, Failed> {
         let socket = std::path::absolute(&self.socket).unwrap_or_else(|_| self.socket.clone());
         let mut config = ClientConfig::default();
         config.receive_bytes_max = RESPONSE_BYTES_MAX;
@@ -189,7 +197,8 @@ impl ServiceArgs {
     }
 }
 
-fn failed(status: &Status) -> Failed {
+/// The failure of a call to the service.
+pub fn failed(status: &Status) -> Failed {
     let failed = Failed::of_status(status);
     match status.code() {
         Code::PermissionDenied => failed

@@ -98,7 +98,8 @@ fn list(service: &ServiceArgs) -> Result<(), Failed> {
     })
 }
 
-fn policy_json(policy: &Policy) -> Value {
+/// A policy, for programs.
+pub fn policy_json(policy: &Policy) -> Value {
     json!({
         "id": policy.id(), "application": policy.application(), "kind": policy.kind(),
         "datapaths": policy.datapaths(), "configuration": parsed(policy.configuration()),

@@ -128,7 +128,8 @@ fn row(quota: &Quota, what: String) -> Vec<String> {
     [what, name.to_owned()].into_iter().chain(values).collect()
 }
 
-fn to_json(quota: &Quota, number: Option<u32>) -> Value {
+/// A quota, for programs.
+pub fn to_json(quota: &Quota, number: Option<u32>) -> Value {
     let [items, message_bytes, metadata_bytes, held_bytes, descriptors] = values(quota);
     json!({
         "number": number, "application": quota.application(), "items": items,

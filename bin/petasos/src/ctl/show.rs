@@ -58,7 +58,8 @@ pub fn apps(service: &ServiceArgs) -> Result<(), Failed> {
     })
 }
 
-fn app_json(app: &proto::Application) -> Value {
+/// An application, for programs.
+pub fn app_json(app: &proto::Application) -> Value {
     json!({
         "number": app.number(), "name": app.name(), "uid": app.uid(), "gid": app.gid(),
         "pid": app.pid(), "calls": app.calls(), "held_bytes": app.held_bytes(),
@@ -112,7 +113,8 @@ fn datapath_rows(datapath: &proto::Datapath) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn datapath_json(datapath: &proto::Datapath) -> Value {
+/// A datapath, for programs.
+pub fn datapath_json(datapath: &proto::Datapath) -> Value {
     let engines: Vec<Value> = datapath
         .engines()
         .iter()

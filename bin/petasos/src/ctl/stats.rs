@@ -164,14 +164,21 @@ fn application_json(app: &proto::ApplicationStats) -> Value {
 }
 
 fn calls_json(calls: &proto::CallStats) -> Value {
-    let ended = calls.ended().iter().map(|ended| (ended.code().to_owned(), ended.calls().into()));
     let latency = latencies(calls);
+    let mut json = calls_summary(calls, &latency);
+    json["latency"] = json!(latency);
+    json
+}
+
+/// Calls of a method but for the buckets of their latencies, for programs.
+pub fn calls_summary(calls: &proto::CallStats, latency: &[(u64, u64)]) -> Value {
+    let ended = calls.ended().iter().map(|ended| (ended.code().to_owned(), ended.calls().into()));
     json!({
         "method": Some(calls.method()).filter(|method| !method.is_empty()), "way": calls.way(),
         "begun": calls.begun(), "under_way": calls.under_way(),
         "ended": ended.collect::<Map<String, Value>>(),
         "request_bytes": calls.request_bytes(), "response_bytes": calls.response_bytes(),
-        "latency_ns": calls.latency_ns(), "p50_ns": quantile_of_counts(&latency, 0.5),
-        "p99_ns": quantile_of_counts(&latency, 0.99), "latency": latency,
+        "latency_ns": calls.latency_ns(), "p50_ns": quantile_of_counts(latency, 0.5),
+        "p99_ns": quantile_of_counts(latency, 0.99),
     })
 }

@@ -3,7 +3,6 @@
 //! The service tells what it counts at an interval (`WatchStats`). A frame is the difference of two
 //! of its answers. In a terminal, frames take each other's place; else they are printed.
 
-mod frame;
 mod screen;
 mod watch;
 
@@ -12,10 +11,10 @@ use std::time::Duration;
 use clap::Args;
 use petasos_admin as proto;
 
-use self::frame::{Frame, Order};
 use self::screen::Screen;
 use self::watch::{Told, Watch};
 use super::ServiceArgs;
+use super::frame::{Frame, Order};
 use crate::output;
 use crate::typed::Failed;
 

@@ -12,7 +12,7 @@ use petasos_base::sync::{AtomicBool, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-use super::frame::{Frame, Order};
+use crate::ctl::frame::{Frame, Order};
 
 /// How long it waits for a key.
 const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

@@ -49,30 +49,32 @@ impl Order {
 
 /// Calls of a method.
 #[derive(Debug)]
-struct Calls {
-    number: u32,
-    name: String,
-    method: String,
-    way: String,
-    begun_per_s: f64,
-    failed_per_s: f64,
-    under_way: u64,
-    p50_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    request_bytes_per_s: f64,
-    response_bytes_per_s: f64,
+pub struct Calls {
+    pub number: u32,
+    pub name: String,
+    pub method: String,
+    pub way: String,
+    pub begun_per_s: f64,
+    pub failed_per_s: f64,
+    pub under_way: u64,
+    /// Calls that are over, by the longest that they took, in ns.
+    pub latency: Vec<(u64, u64)>,
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub request_bytes_per_s: f64,
+    pub response_bytes_per_s: f64,
 }
 
 /// An engine.
 #[derive(Debug)]
-struct Engine {
-    number: u32,
-    name: String,
-    place: usize,
-    kind: String,
-    items_per_s: f64,
-    ended_per_s: f64,
-    item_ns: Option<u64>,
+pub struct Engine {
+    pub number: u32,
+    pub name: String,
+    pub place: usize,
+    pub kind: String,
+    pub items_per_s: f64,
+    pub ended_per_s: f64,
+    pub item_ns: Option<u64>,
 }
 
 /// A moment of the service.
@@ -80,8 +82,9 @@ struct Engine {
 pub struct Frame {
     seconds: f64,
     applications: usize,
-    calls: Vec<Calls>,
-    engines: Vec<Engine>,
+    /// By application, and in the service's order until they are sorted.
+    pub calls: Vec<Calls>,
+    pub engines: Vec<Engine>,
     left_out: u64,
 }
 
@@ -131,6 +134,7 @@ impl Frame {
                 under_way: calls.under_way(),
                 p50_ns: quantile_of_counts(&latency, 0.5),
                 p99_ns: quantile_of_counts(&latency, 0.99),
+                latency,
                 request_bytes_per_s: rate(|calls| calls.request_bytes()),
                 response_bytes_per_s: rate(|calls| calls.response_bytes()),
             });
@@ -188,9 +192,7 @@ impl Frame {
 
     /// A line about all of it.
     pub fn summary(&self) -> String {
-        // A call between two applications is counted by both: its caller's count is enough.
-        let is_once = |calls: &&Calls| calls.way != "from-local";
-        let once = || self.calls.iter().filter(is_once);
+        let once = || self.calls.iter().filter(|calls| calls.is_once());
         let rate: f64 = once().map(|calls| calls.begun_per_s).sum();
         let failed: f64 = once().map(|calls| calls.failed_per_s).sum();
         let under_way: u64 = once().map(|calls| calls.under_way).sum();
@@ -260,6 +262,12 @@ fn newer(before: Option<&proto::CallStats>, now: &proto::CallStats) -> Vec<(u64,
 }
 
 impl Calls {
+    /// Whether they are to be counted where all calls are: one between two applications is counted
+    /// by both, and its caller's count is enough.
+    pub fn is_once(&self) -> bool {
+        self.way != "from-local"
+    }
+
     fn row(&self) -> Vec<String> {
         vec![
             self.number.to_string(),
@@ -289,7 +297,7 @@ impl Calls {
 
 impl Engine {
     /// The part of a processor that it takes, as far as that was measured.
-    fn load(&self) -> Option<f64> {
+    pub fn load(&self) -> Option<f64> {
         self.item_ns.map(|nanos| nanos as f64 * self.items_per_s / 1e9)
     }
 
