@@ -1,5 +1,5 @@
 //! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench`,
-//! `doctor`, `ctl` and `top`.
+//! `doctor`, `ctl`, `top` and `dashboard`.
 //!
 //! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
 //! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
@@ -10,6 +10,7 @@ mod bench;
 mod call;
 mod client;
 mod ctl;
+mod dashboard;
 mod demo;
 mod doctor;
 mod output;
@@ -45,6 +46,9 @@ enum Command {
     Ctl(Box<ctl::CtlArgs>),
     /// Watch the calls of the managed service of this host: rates, latencies, engines' costs.
     Top(Box<ctl::TopArgs>),
+    /// Serve a web page that shows the managed service of this host: who calls whom, rates,
+    /// latencies, datapaths, policies. It changes nothing.
+    Dashboard(Box<dashboard::DashboardArgs>),
     /// Call the demonstration services of `serve`, or any method by its number, with plain bytes.
     Raw(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         Command::Health(args) => return typed::health(&args),
         Command::Ctl(args) => return ctl::run(&args),
         Command::Top(args) => return ctl::run_top(&args),
+        Command::Dashboard(args) => return dashboard::run(&args),
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
