@@ -14,12 +14,13 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 8] = [
+const TOOLS: [Tool; 9] = [
     Tool { program: "cc", package: "gcc" },
     // libFuzzer, which the fuzz targets are linked with, is written in C++.
     Tool { program: "c++", package: "g++" },
     Tool { program: "etcd", package: "etcd-server" },
     Tool { program: "python3", package: "python3" },
+    Tool { program: "memcached", package: "memcached" },
     Tool { program: "setpriv", package: "util-linux" },
     Tool { program: "tc", package: "iproute2" },
     Tool { program: "valgrind", package: "valgrind" },
@@ -32,10 +33,12 @@ const BROWSERS: [&str; 4] =
     ["chromium-headless-shell", "chrome-headless-shell", "chromium", "google-chrome"];
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 
-/// A file of a Debian package, and the package. The Python package's tests run where the file
-/// exists.
-const FILES: [(&str, &str); 1] =
-    [("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf")];
+/// Files of Debian packages, and the packages: for the Python package's tests, and for PostgreSQL,
+/// whose programs are not on the path.
+const FILES: [(&str, &str); 2] = [
+    ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
+    ("/usr/lib/postgresql", "postgresql"),
+];
 
 /// Packages that make the `backends` step run, and the library by which they are recognised, by its
 /// name for pkg-config.
