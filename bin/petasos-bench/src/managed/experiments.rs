@@ -14,6 +14,18 @@ pub enum ExperimentId {
     Bind,
     /// Calls one at a time beside long ones, with and without an order of small ones first
     Table4,
+    /// The hotel reservation: means of each service, beside tonic with Envoys
+    #[value(name = "8")]
+    HotelMean,
+    /// The same, 99th percentiles
+    #[value(name = "12")]
+    HotelTail,
+    /// The hotel reservation: means of each service, beside tonic without proxies
+    #[value(name = "13")]
+    HotelMeanAlone,
+    /// The same, 99th percentiles
+    #[value(name = "14")]
+    HotelTailAlone,
 }
 
 impl ExperimentId {
@@ -25,6 +37,11 @@ impl ExperimentId {
             ExperimentId::Changes => 3600.0,
             ExperimentId::Bind => 15.0,
             ExperimentId::Table4 => 20.0,
+            // Of each contender, as in the paper.
+            ExperimentId::HotelMean
+            | ExperimentId::HotelTail
+            | ExperimentId::HotelMeanAlone
+            | ExperimentId::HotelTailAlone => 250.0,
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Experiments in which something happens while calls run, or before the first: changes of
-//! policies, a neighbour with long messages, the binding of a schema.
+//! policies, a neighbour with long messages, the binding of a schema; and a whole application.
 //!
 //! Contenders do not take part in rounds here. Each experiment starts what it needs (`stage`),
 //! changes it through the service's control plane (`operator`), and makes a report.
@@ -8,6 +8,7 @@ mod bind;
 mod binder;
 mod changes;
 mod clock;
+mod hotel;
 mod limit;
 mod numbered;
 mod operator;
@@ -36,6 +37,10 @@ pub fn run(args: &ManagedArgs, id: ExperimentId) -> Result<(), BenchError> {
         ExperimentId::Changes => changes::run(args.changes, seconds)?,
         ExperimentId::Bind => bind::run(seconds)?,
         ExperimentId::Table4 => qos::run(args.turn_ms, seconds)?,
+        ExperimentId::HotelMean => hotel::run(&hotel::MEAN, args.turn_ms, seconds)?,
+        ExperimentId::HotelTail => hotel::run(&hotel::TAIL, args.turn_ms, seconds)?,
+        ExperimentId::HotelMeanAlone => hotel::run(&hotel::MEAN_ALONE, args.turn_ms, seconds)?,
+        ExperimentId::HotelTailAlone => hotel::run(&hotel::TAIL_ALONE, args.turn_ms, seconds)?,
     };
     report.publish(args)
 }
