@@ -111,8 +111,8 @@ async fn talk<F>(
         let answered = without_body(request).map(&answer);
         async move {
             Ok::<_, Infallible>(match answered {
-                Ok(answer) => answer.await.map(Full::new),
-                Err(refusal) => refusal.map(Full::new),
+                Some(answer) => answer.await.map(Full::new),
+                None => has_body().map(Full::new),
             })
         }
     });
@@ -132,15 +132,17 @@ async fn talk<F>(
     }
 }
 
-/// The head of a request; a refusal if there is more.
-fn without_body(request: Request<Incoming>) -> Result<Request<()>, Response<Bytes>> {
+/// The head of a request; none if there is more.
+fn without_body(request: Request<Incoming>) -> Option<Request<()>> {
     let (head, body) = request.into_parts();
-    if body.is_end_stream() {
-        return Ok(Request::from_parts(head, ()));
-    }
+    body.is_end_stream().then(|| Request::from_parts(head, ()))
+}
+
+/// What a request with a body is answered.
+fn has_body() -> Response<Bytes> {
     let mut refusal = Response::new(Bytes::from_static(b"requests have no body here\n"));
     *refusal.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
     // What is left of the body is not read.
     refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    Err(refusal)
+    refusal
 }
