@@ -1,4 +1,5 @@
 //! What clients cannot take more of than there may be.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

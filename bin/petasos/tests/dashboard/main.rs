@@ -1,5 +1,6 @@
 //! `petasos dashboard` before a real `petasosd` with real calls: what it tells, to whom, and the
 //! page in a real browser.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod browser;
 mod fixture;
