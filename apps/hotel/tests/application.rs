@@ -35,6 +35,7 @@ fn all_ways_answer_alike_and_services_come_back() {
     let mut play = Play::start(&ways);
     answers_are_the_same(&play.frontends);
     times_are_told(&play.frontends["managed"]);
+    rooms_are_given_once(&play);
     for way in ways {
         for service in ["geo", "search"] {
             a_service_comes_back(&mut play, way, service);
@@ -58,6 +59,27 @@ fn answers_are_the_same(frontends: &BTreeMap<String, String>) {
             Some((first, expected)) => assert!(*expected == answers, "{first} and {way} differ"),
         }
     }
+}
+
+/// Two of many get a hundred of 250 rooms each, however they come.
+fn rooms_are_given_once(play: &Play) {
+    let reserve = |frontend: &str| {
+        let stay = "inDate=2015-04-10&outDate=2015-04-13&hotelId=80&number=100";
+        let guest = "customerName=a&username=Cornell_1&password=1111111111";
+        get(frontend, &format!("/reservation?{stay}&{guest}"))
+    };
+    let answers: Vec<(u16, String)> = std::thread::scope(|scope| {
+        let guests = play.frontends.values().chain(play.frontends.values());
+        let guests: Vec<_> = guests.map(|frontend| scope.spawn(|| reserve(frontend))).collect();
+        guests.into_iter().map(|guest| guest.join().expect("it answers")).collect()
+    });
+    let made = answers.iter().filter(|(_, body)| body.contains("Reserve successfully!")).count();
+    // On a busy machine an answer may be late, but no room is given twice.
+    assert!(made <= 2, "{answers:?}");
+    play.until(|| {
+        let (status, body) = reserve(&play.frontends["direct"]);
+        (status == 200 && body.contains("Already reserved.")).then_some(())
+    });
 }
 
 /// The frontend tells where the time went, for each service that was called.
