@@ -1,6 +1,7 @@
 //! The services over Petasos.
 
-use std::cell::RefCell;
+use std::cell::Cell;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 
@@ -25,7 +26,8 @@ pub struct Handler<L>(L);
 /// A loop in a task of this thread's runtime.
 pub struct OverPetasos {
     event_loop: Loop,
-    driver: RefCell<JoinHandle<io::Error>>,
+    /// Until somebody awaits its end.
+    driver: Cell<Option<JoinHandle<io::Error>>>,
 }
 
 impl OverPetasos {
@@ -38,7 +40,7 @@ impl OverPetasos {
         let security = if is_plaintext { Security::Plaintext } else { Security::Loopback };
         let config = LoopConfig { listen, security, ..LoopConfig::default() };
         let event_loop = Loop::new(config).map_err(|error| Error::away(error.to_string()))?;
-        let driver = RefCell::new(tokio::task::spawn_local(event_loop.drive()));
+        let driver = Cell::new(Some(tokio::task::spawn_local(event_loop.drive())));
         Ok(OverPetasos { event_loop, driver })
     }
 
@@ -134,9 +136,9 @@ impl Rpc for OverPetasos {
         self.event_loop.local_address()
     }
 
-    #[allow(clippy::await_holding_refcell_ref, reason = "nobody else borrows the driver")]
     async fn ended(&self) -> Error {
-        match (&mut *self.driver.borrow_mut()).await {
+        let Some(driver) = self.driver.take() else { return pending().await };
+        match driver.await {
             Ok(error) => Error::internal(format!("the loop has ended: {error}")),
             Err(error) => Error::internal(format!("the loop has ended: {error}")),
         }

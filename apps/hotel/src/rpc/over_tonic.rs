@@ -1,6 +1,6 @@
 //! The services over tonic.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
@@ -33,7 +33,9 @@ pub struct Handler<L>(L);
 /// Clients and a server in tasks of this thread's runtime.
 pub struct OverTonic {
     listen: Option<SocketAddr>,
-    served: RefCell<Option<(SocketAddr, Serving)>>,
+    address: Cell<Option<SocketAddr>>,
+    /// Until somebody awaits its end.
+    serving: Cell<Option<Serving>>,
 }
 
 type Serving = JoinHandle<Result<(), tonic::transport::Error>>;
@@ -41,7 +43,7 @@ type Serving = JoinHandle<Result<(), tonic::transport::Error>>;
 impl OverTonic {
     /// A server that will listen at `listen`.
     pub fn new(listen: Option<SocketAddr>) -> OverTonic {
-        OverTonic { listen, served: RefCell::new(None) }
+        OverTonic { listen, address: Cell::default(), serving: Cell::default() }
     }
 
     fn channel(&self, server: SocketAddr) -> Channel {
@@ -64,7 +66,8 @@ impl OverTonic {
         let incoming = incoming.with_nodelay(Some(true));
         let server = Server::builder().concurrency_limit_per_connection(CALLS_MAX);
         let server = server.serve_with_incoming(service, incoming);
-        *self.served.borrow_mut() = Some((address, tokio::spawn(server)));
+        self.address.set(Some(address));
+        self.serving.set(Some(tokio::spawn(server)));
         Ok(())
     }
 }
@@ -157,18 +160,15 @@ impl Rpc for OverTonic {
     every_service!(made);
 
     fn address(&self) -> Option<SocketAddr> {
-        self.served.borrow().as_ref().map(|(address, _)| *address)
+        self.address.get()
     }
 
-    #[allow(clippy::await_holding_refcell_ref, reason = "all is served before this is awaited")]
     async fn ended(&self) -> Error {
-        match &mut *self.served.borrow_mut() {
-            None => pending().await,
-            Some((_, serving)) => match serving.await {
-                Ok(Ok(())) => Error::internal("the server has ended"),
-                Ok(Err(error)) => Error::internal(format!("the server has ended: {error}")),
-                Err(error) => Error::internal(format!("the server has ended: {error}")),
-            },
+        let Some(serving) = self.serving.take() else { return pending().await };
+        match serving.await {
+            Ok(Ok(())) => Error::internal("the server has ended"),
+            Ok(Err(error)) => Error::internal(format!("the server has ended: {error}")),
+            Err(error) => Error::internal(format!("the server has ended: {error}")),
         }
     }
 }
