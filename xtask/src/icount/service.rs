@@ -7,9 +7,9 @@ use crate::TaskResult;
 
 const SERVICE: Program = Program { package: "petasos-service", example: "icount_service" };
 
-/// What a call may cost, with a null policy on each side, in batches of 16: the 8,000 that were
+/// What a call may cost, with a null policy on each side, in batches of 16: the 7,785 that were
 /// counted, and 3 % more.
-const CEILING: f64 = 8_233.0;
+const CEILING: f64 = 8_019.0;
 
 /// Other policies on each side, and what they may cost, of a call with null policies.
 const POLICIES: [(&str, f64); 2] = [("rate_limit", 0.01), ("access", 0.15)];
