@@ -62,6 +62,9 @@ pub enum ProtocolError {
     /// It sent a ticket, a resume, or an answer to one, where that is not allowed (C21).
     #[error("it sent a message of resumption out of place")]
     ResumptionMisplaced,
+    /// It announced a successor although it is not the acceptor, or twice (C22).
+    #[error("it announced a successor out of place")]
+    SuccessorMisplaced,
     /// It does not read the answers to its messages (C15).
     #[error("it does not read the answers to what it sends")]
     NotReading,

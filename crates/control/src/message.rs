@@ -67,6 +67,8 @@ pub enum Message {
         /// Whether the sessions of the earlier connection continue.
         accepted: bool,
     },
+    /// From the acceptor: another process serves at the address that the dialler dialled.
+    Successor,
 }
 
 /// The kind of a [`Message::Hello`].
@@ -83,6 +85,7 @@ const KIND_ERROR: u8 = 10;
 const KIND_TICKET: u8 = 11;
 const KIND_RESUME: u8 = 12;
 const KIND_RESUMED: u8 = 13;
+const KIND_SUCCESSOR: u8 = 14;
 
 /// Means "accepted" in the place of a refuse code.
 const ACCEPTED: u8 = 0;
@@ -106,6 +109,7 @@ impl Message {
             Message::Ticket(_) => KIND_TICKET,
             Message::Resume(_) => KIND_RESUME,
             Message::Resumed { .. } => KIND_RESUMED,
+            Message::Successor => KIND_SUCCESSOR,
         }
     }
 
@@ -151,7 +155,7 @@ impl Message {
             }
             Message::Disconnect(session) | Message::DisconnectReply(session) => session.write(body),
             Message::Ping { nonce } | Message::Pong { nonce } => body.put_u64(*nonce),
-            Message::Drain => {}
+            Message::Drain | Message::Successor => {}
             Message::Bye { reason } => body.put_u8(reason.to_bits()),
             Message::Error { code, detail } => {
                 body.put_u16(code.to_bits());
@@ -194,6 +198,7 @@ impl Message {
                     _ => return Err(Malformed::Value("result")),
                 },
             },
+            KIND_SUCCESSOR => Message::Successor,
             unknown => return Err(Malformed::UnknownKind(unknown)),
         })
     }

@@ -3,12 +3,14 @@
 mod command;
 mod receive;
 mod resume;
+mod successor;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use petasos_base::{Time, counters};
 
 use resume::Resumption;
+use successor::Succession;
 
 use crate::answers::Answers;
 use crate::codes::{ByeReason, RefuseCode};
@@ -68,6 +70,9 @@ pub enum Event {
     },
     /// The peer is shutting down: it accepts no new sessions, and no requests should be sent to it.
     PeerDraining,
+    /// Another process serves at the address of the peer, which ends when the sessions at hand are
+    /// over (C22). Only a dialler hears this.
+    PeerSucceeded,
     /// The acceptor's ticket for this connection (C21). Only a dialler gets one.
     Ticket(Ticket),
     /// The dialler wants this connection to replace an earlier one. Call
@@ -153,6 +158,7 @@ pub struct Connection {
     pending: BTreeMap<u64, ConnectParams>,
     answers: Answers,
     resumption: Resumption,
+    succession: Succession,
     counters: Counters,
 }
 
@@ -182,6 +188,7 @@ impl Connection {
             pending: BTreeMap::new(),
             answers: Answers::default(),
             resumption: Resumption::default(),
+            succession: Succession::default(),
             counters: Counters::default(),
         };
         if role == Role::Dialler {
@@ -273,6 +280,12 @@ impl Connection {
 }
 
 impl Connection {
+    /// The version in use, once hellos are exchanged.
+    fn version(&self) -> Option<Version> {
+        let theirs = self.peer.as_ref()?.versions;
+        self.ours.versions.agree(theirs)
+    }
+
     /// Whether the peer runs in the same place (C17).
     fn is_beside(&self) -> bool {
         self.peer.as_ref().is_some_and(|peer| peer.is_beside(&self.ours))

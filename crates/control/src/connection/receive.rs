@@ -98,6 +98,7 @@ impl Connection {
             self.send(&Message::Drain);
         }
         self.peer = Some(hello.clone());
+        self.say_successor();
         self.events.push_back(Event::PeerHello { hello, version });
         Ok(())
     }
@@ -145,6 +146,7 @@ impl Connection {
             Message::Ticket(ticket) => self.on_ticket(ticket)?,
             Message::Resume(ticket) => self.on_resume(ticket)?,
             Message::Resumed { accepted } => self.on_resumed(accepted)?,
+            Message::Successor => self.on_successor()?,
             Message::Error { code, detail } => {
                 self.fail_silently(FailureReason::Reported { code, detail });
             }

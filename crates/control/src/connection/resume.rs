@@ -75,8 +75,7 @@ impl Connection {
     }
 
     fn knows_tickets(&self) -> bool {
-        let theirs = self.peer.as_ref().map(|peer| peer.versions);
-        theirs.and_then(|theirs| self.ours.versions.agree(theirs)).is_some_and(|it| it >= SINCE)
+        self.version().is_some_and(|version| version >= SINCE)
     }
 }
 

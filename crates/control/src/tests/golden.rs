@@ -14,14 +14,14 @@ fn assert_golden(message: Message, hex: &str) {
 fn c4_hello() {
     assert_golden(
         Message::Hello(hello(0x1122_3344_5566_7788)),
-        "3500 01 00  50545343 0001 0201 8877665544332211 0400 03000000 06 746573746572
+        "3500 01 00  50545343 0001 0301 8877665544332211 0400 03000000 06 746573746572
          00000000000000000000000000000000 0000000000000000",
     );
     let boot = *b"0123456789abcdef";
     let place = Some(Place { boot, namespace: 0xf000_0001 });
     assert_golden(
         Message::Hello(Hello { place, ..hello(0x1122_3344_5566_7788) }),
-        "3500 01 00  50545343 0001 0201 8877665544332211 0400 03000000 06 746573746572
+        "3500 01 00  50545343 0001 0301 8877665544332211 0400 03000000 06 746573746572
          30313233343536373839616263646566 010000f000000000",
     );
 }
@@ -139,4 +139,9 @@ fn c21_ticket_resume_and_its_answer() {
     assert_golden(Message::Resume(ticket), &format!("1000 0c 01 {bytes}"));
     assert_golden(Message::Resumed { accepted: true }, "0100 0d 01 00");
     assert_golden(Message::Resumed { accepted: false }, "0100 0d 01 01");
+}
+
+#[test]
+fn c22_successor() {
+    assert_golden(Message::Successor, "0000 0e 01");
 }

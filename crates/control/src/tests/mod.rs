@@ -15,6 +15,7 @@ mod pair;
 mod resume;
 mod sequences;
 mod strategies;
+mod successor;
 
 use crate::*;
 

@@ -18,6 +18,7 @@ enum Step {
     Move { from_dialler: bool },
     Pass { milliseconds: u64 },
     Drain { by_dialler: bool },
+    Succeed { by_dialler: bool },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -30,6 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => side.prop_map(|from_dialler| Step::Move { from_dialler }),
         2 => (1u64..1500).prop_map(|milliseconds| Step::Pass { milliseconds }),
         1 => side.prop_map(|by_dialler| Step::Drain { by_dialler }),
+        1 => side.prop_map(|by_dialler| Step::Succeed { by_dialler }),
     ]
 }
 
@@ -107,6 +109,9 @@ impl Run {
             }
             Step::Pass { milliseconds } => self.pair.pass(Duration::from_millis(milliseconds)),
             Step::Drain { by_dialler } => self.side(by_dialler).0.connection.drain(),
+            Step::Succeed { by_dialler } => {
+                self.side(by_dialler).0.connection.announce_successor();
+            }
         }
         self.check();
     }

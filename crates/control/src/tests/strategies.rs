@@ -134,5 +134,6 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
         any::<[u8; 16]>().prop_map(|bytes| Message::Ticket(Ticket::new(bytes))),
         any::<[u8; 16]>().prop_map(|bytes| Message::Resume(Ticket::new(bytes))),
         any::<bool>().prop_map(|accepted| Message::Resumed { accepted }),
+        Just(Message::Successor),
     ]
 }
