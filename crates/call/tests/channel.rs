@@ -391,6 +391,30 @@ fn a_draining_session_gets_no_calls_and_closes_after_its_last() {
 }
 
 #[test]
+fn a_server_with_a_successor_is_tried_again_soon_and_fails_no_call() {
+    let mut driver = Driver::new(Balance::PickFirst, 1);
+    driver.core.connect();
+    driver.connects(0);
+    let mut session = driver.connected(1, 8, 0);
+    // One successor after the other, each long before a server that drains would be tried again.
+    for round in 1..20 {
+        let begun = (round - 1) * 50;
+        assert_eq!(driver.session(begun + 1), session);
+        driver.core.handle_succeeded(session);
+        driver.core.handle_succeeded(session);
+        let ticket = driver.wait(CallOptions::default(), begun + 1);
+        assert_eq!(driver.connects(begun + 1), [], "not without pause");
+        assert_eq!(driver.connects(begun + 50), [(1, 32)]);
+        let fresh = driver.connected(1, 8, begun + 50);
+        assert!(matches!(driver.outcome(begun + 50), Some((same, Ok(_))) if same == ticket));
+        driver.ended(fresh, begun + 50);
+        driver.ended(session, begun + 50);
+        assert_eq!(driver.actions(begun + 50), [Action::Close(session)]);
+        session = fresh;
+    }
+}
+
+#[test]
 fn a_removed_server_finishes_its_calls() {
     let mut driver = Driver::new(Balance::RoundRobin, 2);
     driver.core.connect();

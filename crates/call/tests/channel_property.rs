@@ -74,7 +74,10 @@ impl World {
             80..84 => self.end_probe(),
             84..87 => self.end_lookup(),
             87..88 => self.lose(),
-            88..89 => self.drain(),
+            88..89 => {
+                let has_successor = self.rng.chance(0.5);
+                self.drain(has_successor);
+            }
             89..92 => self.abandon(),
             92..99 => self.now = self.now + Duration::from_micros(self.rng.below(2000)),
             _ => self.now = self.now.max(self.core.next_timeout().min(self.latest())),
@@ -207,9 +210,12 @@ impl World {
         self.sessions.remove(&session);
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self, has_successor: bool) {
         let Some(index) = self.a_session() else { return };
-        self.core.handle_draining(index, self.now);
+        match has_successor {
+            true => self.core.handle_succeeded(index),
+            false => self.core.handle_draining(index, self.now),
+        }
         self.sessions.get_mut(&index).expect("it is there").draining = true;
     }
 

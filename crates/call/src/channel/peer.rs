@@ -12,6 +12,8 @@ const _: () = assert!(SESSIONS_MAX == 64, "`room` has a bit for each session");
 /// The minimum time between the starts of the first two connection attempts (gRPC's connection
 /// backoff).
 pub(super) const BACKOFF_FIRST: Duration = Duration::from_secs(1);
+/// The same, where the server has said that another one is at its address from now on.
+const SUCCESSOR_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(120);
 const BACKOFF_MULTIPLIER: f64 = 1.6;
 
@@ -34,6 +36,12 @@ impl Backoff {
         self.failures = 0;
         // Limits reconnects to a server that accepts connections and then loses them.
         self.next_at = self.started + BACKOFF_FIRST;
+    }
+
+    /// The server was reached and has a successor. One that says so of itself again and again is
+    /// not dialled without pause.
+    pub(super) fn on_successor(&mut self) {
+        self.next_at = self.next_at.min(self.started + SUCCESSOR_FIRST);
     }
 
     pub(super) fn on_failure(&mut self, rng: &mut Rng) {

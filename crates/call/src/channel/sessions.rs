@@ -63,19 +63,35 @@ impl ChannelCore {
         if peer.remove(session).is_none() {
             return;
         }
+        let is_early = now < peer.backoff.next_at;
         self.lookups.on_failure();
-        self.on_fewer(session.peer, now);
+        self.on_fewer(session.peer, is_early);
     }
 
     /// Handles a session whose server drains (C13): it gets no more calls, and is closed when its
     /// running calls have ended.
     pub fn handle_draining(&mut self, session: SessionIndex, now: Time) {
         let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
-        let Some(is_idle) = peer.drain(session) else { return };
+        let is_early = now < peer.backoff.next_at;
+        self.drain(session, is_early);
+    }
+
+    /// Like [`ChannelCore::handle_draining`], where another process is at the server's address
+    /// already (C22): calls wait until that one is connected, which is tried soon.
+    pub fn handle_succeeded(&mut self, session: SessionIndex) {
+        let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
+        if peer.session(session).is_some_and(|session| !session.draining) {
+            peer.backoff.on_successor();
+            self.drain(session, false);
+        }
+    }
+
+    fn drain(&mut self, session: SessionIndex, is_failure: bool) {
+        let Some(is_idle) = self.peers[session.peer as usize].drain(session) else { return };
         if is_idle {
             self.close(session);
         }
-        self.on_fewer(session.peer, now);
+        self.on_fewer(session.peer, is_failure);
     }
 
     /// Handles the end of a call in a session. `report` is the load information of its response. It
@@ -196,15 +212,16 @@ impl ChannelCore {
         self.actions.push_back(Action::Close(index));
     }
 
-    /// Handles a session that is gone, or accepts no more calls.
-    fn on_fewer(&mut self, number: u32, now: Time) {
+    /// Handles a session that is gone, or accepts no more calls. `is_failure` says whether its
+    /// server has failed if this was the last one.
+    fn on_fewer(&mut self, number: u32, is_failure: bool) {
         let peer = &mut self.peers[number as usize];
         if peer.is_open() {
             self.update(number);
         } else {
             // A server that was connected for a while may be tried again at once. A connection that
             // was lost early counts as a failure.
-            peer.failing |= now < peer.backoff.next_at;
+            peer.failing |= is_failure;
             self.last_failed = Some(peer.address);
             self.delist(number);
         }
