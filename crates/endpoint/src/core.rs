@@ -84,6 +84,10 @@ pub type TurnHook<S> = fn(&mut S, &mut Context<S>) -> Time;
 /// Runs before the loop sleeps. Returns false if it must not, because there is work.
 pub type SleepHook<S> = fn(&mut S) -> bool;
 
+/// Told of a session whose server has a successor; see
+/// [`Endpoint::on_succeeded`](crate::Endpoint::on_succeeded).
+pub type SucceededHook<S> = fn(&mut S, &mut Context<S>, SessionId);
+
 /// The endpoint as handlers, continuations and the application see it.
 pub struct Context<S> {
     pub(crate) core: Core<S>,

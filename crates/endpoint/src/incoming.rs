@@ -54,6 +54,7 @@ impl<S> Endpoint<S> {
                 self.drop_server_session(session.session, session.tag);
             }
             Mail::PeerLost { link, error } => self.on_peer_lost(link, &error),
+            Mail::Succeeded { link } => self.on_succeeded_link(link),
             Mail::RouteLost { route } => self.on_route_lost(route),
             Mail::Drain => self.drain(),
             Mail::NodeEnded => self.on_node_ended(),
@@ -197,6 +198,7 @@ impl<S> Endpoint<S> {
     }
 
     fn on_peer_lost(&mut self, link: PeerId, error: &SessionError) {
+        self.cx.core.outside.succeeded.retain(|succeeded| *succeeded != link);
         self.cx.core.outside.remotes.retain(|_, remote| remote.link != link);
         let lost = self.cx.core.clients.iter().filter(|(_, entry)| entry.peer == Some(link));
         let lost = lost.filter(|(_, entry)| !matches!(entry.state, ClientState::Failed));

@@ -67,6 +67,7 @@ mod setup;
 mod shut_down;
 mod source;
 mod stats;
+mod succeeded;
 mod switches;
 mod tags;
 mod timers;
@@ -77,7 +78,9 @@ mod worker_pool;
 mod worker_threads;
 mod workers;
 
-pub use crate::core::{AbandonedHook, Context, Continuation, Handler, SleepHook, TurnHook};
+pub use crate::core::{
+    AbandonedHook, Context, Continuation, Handler, SleepHook, SucceededHook, TurnHook,
+};
 pub use backend::Backend;
 pub use call::{CallError, CallId, CallSettings, Completion, EnqueueError, Refused};
 pub use config::{EndpointConfig, Polling, SessionConfig};

@@ -32,6 +32,8 @@ pub(crate) enum Mail {
     Void { session: SessionRef },
     /// A control connection has ended.
     PeerLost { link: PeerId, error: SessionError },
+    /// Another process is at the address where sessions of this connection were asked for.
+    Succeeded { link: PeerId },
     /// The process shuts down gracefully.
     Drain,
     /// A route of this endpoint is lost: its rings broke and were not set up again.
@@ -77,6 +79,10 @@ pub(crate) enum Command {
     AvoidRings { link: PeerId, endpoint: u16 },
     /// Take no new sessions.
     Drain,
+    /// Accept connections at the listener from now on.
+    Accept,
+    /// Leave the listener to another process.
+    HandOver,
     /// Say goodbye and end.
     Stop,
 }

@@ -52,6 +52,8 @@ pub(crate) struct Outside {
     pub(crate) errors: HashMap<SessionId, SessionError>,
     /// The far ends of sessions, by this endpoint's ends.
     pub(crate) remotes: HashMap<SessionRef, Remote>,
+    /// The links whose servers have successors, as long as they stand.
+    pub(crate) succeeded: Vec<PeerId>,
     /// Methods that run on worker threads.
     pub(crate) workers: HashMap<u16, WorkerMethod>,
 }

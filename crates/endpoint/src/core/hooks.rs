@@ -2,12 +2,13 @@
 
 use petasos_base::Time;
 
-use super::{AbandonedHook, SleepHook, TurnHook};
+use super::{AbandonedHook, SleepHook, SucceededHook, TurnHook};
 
 pub(crate) struct Hooks<S> {
     pub(crate) on_turn: Option<TurnHook<S>>,
     pub(crate) on_abandoned: Option<AbandonedHook<S>>,
     pub(crate) before_sleep: Option<SleepHook<S>>,
+    pub(crate) on_succeeded: Option<SucceededHook<S>>,
     /// When the application's work needs a turn, as it said last.
     pub(crate) turn_at: Time,
     /// Whether draining leaves requests to their handlers.
@@ -19,8 +20,9 @@ pub(crate) struct Hooks<S> {
 impl<S> Default for Hooks<S> {
     fn default() -> Hooks<S> {
         let turn_at = Time::NEVER;
-        let (on_turn, on_abandoned, before_sleep) = (None, None, None);
-        Hooks { on_turn, on_abandoned, before_sleep, turn_at, handlers_drain: false, any: false }
+        let (on_turn, on_abandoned, before_sleep, on_succeeded) = (None, None, None, None);
+        let (handlers_drain, any) = (false, false);
+        Hooks { on_turn, on_abandoned, before_sleep, on_succeeded, turn_at, handlers_drain, any }
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Invariants: an attempt is in `attempts` from its command until its outcome is posted, and until
 //! then waits on exactly one link, or lost link. `by_address` names exactly the links that this
-//! process dialled and whose sessions have not ended. However the thread ends, even by a panic,
-//! every endpoint is told (`Drop`).
+//! process dialled, whose sessions have not ended, and whose servers have no successor that is
+//! heeded. However the thread ends, even by a panic, every endpoint is told (`Drop`).
 
 mod admission;
 mod outcomes;
 mod resumption;
+mod succession;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
@@ -45,11 +46,13 @@ struct Attempt {
     from: Arc<Mailbox<Mail>>,
     /// Whether it was first asked for on a connection that broke before the answer.
     is_repeated: bool,
+    /// Whether it was first asked for of a process that has a successor (C22).
+    is_moved: bool,
 }
 
 pub(super) struct Control {
     shared: Arc<Shared>,
-    listener: Option<TcpListener>,
+    listener: Option<Arc<TcpListener>>,
     config: Config,
     hello: Hello,
     connections_max: usize,
@@ -81,7 +84,7 @@ pub(super) struct Control {
 impl Control {
     pub(super) fn new(
         shared: Arc<Shared>,
-        listener: Option<TcpListener>,
+        listener: Option<Arc<TcpListener>>,
         config: Config,
         hello: Hello,
         settings: &NodeConfig,
@@ -182,6 +185,8 @@ impl Control {
                 }
             }
             Command::Drain => self.drain(),
+            Command::Accept => self.accept_at = Time::ZERO,
+            Command::HandOver => self.hand_over(),
             Command::Stop => self.stop(),
         }
     }
@@ -189,13 +194,18 @@ impl Control {
     fn connect(&mut self, server: SocketAddr, offer: Box<SessionOffer>, from: Arc<Mailbox<Mail>>) {
         let id = self.next_connect;
         self.next_connect += 1;
-        self.attempts.insert(id, Attempt { offer, from, is_repeated: false });
+        self.attempts.insert(id, Attempt { offer, from, is_repeated: false, is_moved: false });
         if self.stop_at.is_some() {
             return self.fail_attempt(id, SessionError::NodeEnded);
         }
         if self.shared.guard.forbids(server.ip()) {
             return self.fail_attempt(id, SessionError::Plaintext(server));
         }
+        self.wait_for(server, id);
+    }
+
+    /// Lets an attempt wait for the connection to a server, which is dialled if there is none.
+    fn wait_for(&mut self, server: SocketAddr, id: u64) {
         let number = match self.by_address.get(&server) {
             Some(&number) => number,
             None => match Link::dial(server, self.now + self.config.connect_timeout) {
@@ -340,6 +350,7 @@ impl Control {
             Event::Ticket(ticket) => self.on_ticket(number, ticket),
             Event::ResumeRequested(ticket) => return self.on_resume_requested(number, ticket),
             Event::ResumeAnswered { accepted } => return self.on_resume_answered(number, accepted),
+            Event::PeerSucceeded => self.on_succeeded(number),
             Event::PeerFailed(reason) => self.on_failed(number, reason),
             Event::Closed { by_peer, .. } => {
                 let error = if by_peer { SessionError::PeerEnded } else { SessionError::NodeEnded };
@@ -402,12 +413,19 @@ impl Control {
         let repeats = link.repeats.drain(..).map(|(id, _)| id);
         let ids = link.waiting.drain(..).chain(repeats).chain(link.orphans.drain(..));
         let ids = ids.collect::<Vec<_>>();
-        if let Some(server) = link.server {
+        if let Some(server) = link.server
+            && self.by_address.get(&server) == Some(&number)
+        {
             self.by_address.remove(&server);
         }
         let asked = link.server.is_none().then(|| core::mem::take(&mut link.asked));
+        // What a server with a successor has not answered, the successor may.
+        let goes_on = link.is_succeeded && self.stop_at.is_none();
         for id in ids {
-            self.fail_attempt(id, error.clone());
+            match goes_on {
+                true => self.ask_successor(number, id),
+                false => self.fail_attempt(id, error.clone()),
+            }
         }
         self.tell_lost(number, asked.as_deref(), &error);
     }

@@ -69,6 +69,10 @@ pub(super) struct Link {
     pub(super) orphans: Vec<u64>,
     /// Disconnects that wait to be sent.
     pub(super) disconnects: VecDeque<SessionRef>,
+    /// Whether the peer has said that another process is at its address (C22).
+    pub(super) has_successor: bool,
+    /// Whether that is heeded: the link is not the one to that address any more.
+    pub(super) is_succeeded: bool,
     /// Endpoints that the peer has asked for sessions.
     pub(super) asked: Vec<u16>,
     /// The endpoints that do not ask for rings.
@@ -127,6 +131,8 @@ impl Link {
             repeats: VecDeque::new(),
             orphans: Vec::new(),
             disconnects: VecDeque::new(),
+            has_successor: false,
+            is_succeeded: false,
             asked: Vec::new(),
             without_rings: WithoutRings::default(),
             ended: false,

@@ -22,12 +22,13 @@ mod host;
 mod link;
 mod lost;
 mod quota;
+mod succession;
 mod tls;
 mod without_rings;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 
 use core::time::Duration;
@@ -116,9 +117,19 @@ pub struct Node {
     inner: Arc<Inner>,
 }
 
+/// Where a node's listener comes from.
+enum Listening {
+    /// The node binds the address of its configuration, if there is one.
+    Bind,
+    /// Another process has had it, and may accept at it still.
+    Adopted(TcpListener),
+}
+
 struct Inner {
     shared: Arc<Shared>,
     local: Option<SocketAddr>,
+    /// The control thread's, so that another process can get it.
+    listener: Weak<TcpListener>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -152,6 +163,10 @@ impl Node {
     /// # Errors
     /// See [`NodeError`].
     pub fn start(config: NodeConfig) -> Result<Node, NodeError> {
+        Node::start_with(config, Listening::Bind)
+    }
+
+    fn start_with(config: NodeConfig, listening: Listening) -> Result<Node, NodeError> {
         let control = Config {
             heartbeat_interval: config.heartbeat,
             failure_timeout: config.failure_timeout,
@@ -163,7 +178,11 @@ impl Node {
         if let Some(address) = config.listen.filter(|address| guard.forbids(address.ip())) {
             return Err(NodeError::Plaintext(address));
         }
-        let listener = config.listen.map(listen).transpose()?;
+        let accepts = matches!(listening, Listening::Bind);
+        let listener = match listening {
+            Listening::Bind => config.listen.map(listen).transpose()?,
+            Listening::Adopted(listener) => Some(listener),
+        };
         let local = listener.as_ref().map(TcpListener::local_addr).transpose();
         let local = local.map_err(|error| failed("read the local address", error))?;
         let commands = Mailbox::new().map_err(|error| failed("open an eventfd", error))?;
@@ -174,15 +193,20 @@ impl Node {
             members: Mutex::default(),
         });
         let hello = hello(&config, listener.is_some());
+        let listener = listener.map(Arc::new);
+        let shared_listener = listener.as_ref().map_or_else(Weak::new, Arc::downgrade);
         let thread = {
             let shared = shared.clone();
             let run = move || {
-                Control::new(shared, listener, control, hello, &config, Clock::system()).run();
+                let clock = Clock::system();
+                let control = Control::new(shared, listener, control, hello, &config, clock);
+                if accepts { control.run() } else { control.without_accepting().run() }
             };
             std::thread::Builder::new().name("petasos-control".into()).spawn(run)
         };
         let thread = thread.map_err(|error| failed("start the control thread", error))?;
-        let inner = Inner { shared, local, thread: Mutex::new(Some(thread)) };
+        let thread = Mutex::new(Some(thread));
+        let inner = Inner { shared, local, listener: shared_listener, thread };
         Ok(Node { inner: Arc::new(inner) })
     }
 
@@ -296,9 +320,13 @@ fn listen(address: SocketAddr) -> Result<TcpListener, NodeError> {
         io::ErrorKind::AddrNotAvailable => NodeError::AddressNotLocal(address),
         _ => failed("listen", error),
     })?;
-    let unblocked = listener.set_nonblocking(true);
-    unblocked.map_err(|error| failed("make the listener nonblocking", error))?;
+    unblock(&listener)?;
     Ok(listener)
+}
+
+fn unblock(listener: &TcpListener) -> Result<(), NodeError> {
+    let unblocked = listener.set_nonblocking(true);
+    unblocked.map_err(|error| failed("make the listener nonblocking", error))
 }
 
 fn failed(attempt: &'static str, error: io::Error) -> NodeError {

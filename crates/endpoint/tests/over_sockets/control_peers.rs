@@ -134,6 +134,11 @@ impl Raw {
     /// The server's end of the next connection, once the client has said hello.
     pub fn accept(listener: &TcpListener, incarnation: u64) -> Raw {
         let (socket, _) = listener.accept().expect("it listens");
+        Raw::answer(socket, incarnation)
+    }
+
+    /// The server's end of a connection, once the client has said hello.
+    pub fn answer(socket: TcpStream, incarnation: u64) -> Raw {
         let timeout = Some(Duration::from_millis(5));
         socket.set_read_timeout(timeout).expect("it is more than nothing");
         let mut raw = Raw::over(Box::new(socket), Role::Acceptor, incarnation);
@@ -191,6 +196,18 @@ impl Raw {
     pub fn give_ticket(&mut self, ticket: Ticket) {
         assert!(self.connection.give_ticket(ticket), "it is the first");
         self.turn().expect("the client is there");
+    }
+
+    /// A server's: says that another process is at its address, and stays until the client leaves.
+    pub fn announce_successor(mut self) {
+        self.connection.announce_successor();
+        assert!(self.hear(|_| None::<()>).is_none());
+    }
+
+    /// A server's: says that another process is at its address, and leaves with a word.
+    pub fn succeeded_and_gone(mut self) {
+        self.connection.announce_successor();
+        self.leave();
     }
 
     /// A server's: the ticket that the client shows within this time.

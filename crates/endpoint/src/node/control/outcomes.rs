@@ -75,6 +75,9 @@ impl Control {
         let link = self.links.get_mut(&number).expect("an event's link exists");
         let error = match result {
             Ok(params) => return self.on_granted(number, id, params),
+            Err(ConnectFailure::Refused(RefuseCode::Draining)) if link.is_succeeded => {
+                return self.ask_successor(number, id);
+            }
             Err(ConnectFailure::Refused(code)) => SessionError::RefusedBy(code),
             Err(ConnectFailure::TimedOut) => SessionError::Timeout,
             // The connection's last event says why.

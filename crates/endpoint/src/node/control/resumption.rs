@@ -35,7 +35,8 @@ impl Control {
             && link.ticket.is_some()
             && link.resumes.is_none()
             && link.tls_failure().is_none()
-            && (link.server.is_some() || !link.asked.is_empty())
+            && !link.is_succeeded
+            && (link.server.is_some() || self.listener.is_some() && !link.asked.is_empty())
             && !self.grace.is_zero()
             && self.stop_at.is_none()
     }
@@ -168,6 +169,7 @@ impl Control {
             self.by_address.insert(server, number);
         }
         self.end_lost(old, error);
+        self.heed_successor(number);
     }
 
     /// Handles the peer's answer to a ticket. Returns the link's number from now on.
@@ -251,6 +253,7 @@ impl Control {
         lost.hand_over(&mut link);
         link.resume_by = Time::NEVER;
         self.links.insert(old, link);
+        self.heed_successor(old);
         old
     }
 }
