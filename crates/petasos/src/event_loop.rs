@@ -33,7 +33,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    fn with(runtime: Runtime) -> Loop {
+    pub(crate) fn with(runtime: Runtime) -> Loop {
         Loop { runtime: Rc::new(runtime), chain: RefCell::default() }
     }
 

@@ -27,6 +27,7 @@ pub mod relay;
 pub mod rt;
 mod server;
 mod stream;
+mod succession;
 mod transport;
 pub mod untyped;
 

@@ -45,6 +45,7 @@ pub mod shared;
 pub mod slow;
 pub mod stream_handle;
 pub mod streams;
+mod succession;
 pub mod task;
 pub mod thread;
 mod timed;

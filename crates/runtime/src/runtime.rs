@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::{Clock, Time, random_seed};
-use petasos_endpoint::{Backend, Endpoint, EndpointConfig, NoPackets, Node, Polling};
+use petasos_endpoint::{
+    Backend, Endpoint, EndpointConfig, NoPackets, Node, NodeConfig, NodeError, Polling,
+};
 use petasos_managed::ServiceConfig;
 use petasos_rpc::descriptors::ServiceInfo;
 use petasos_rpc::dynamic::layout_of;
@@ -53,8 +55,16 @@ impl Runtime {
         if let Some(service) = config.service.resolve()? {
             return Runtime::managed(config.endpoint, config.listen, service);
         }
+        Runtime::start_with(config, Node::start)
+    }
+
+    /// A runtime with its own node, which `start` starts.
+    pub(crate) fn start_with(
+        config: LoopConfig,
+        start: impl FnOnce(NodeConfig) -> Result<Node, NodeError>,
+    ) -> Result<Runtime, LoopError> {
         let io = config.open()?;
-        let node = Node::start(config.node())?;
+        let node = start(config.node())?;
         let mut runtime = Runtime::new(config.endpoint, io, Clock::system())?;
         runtime.attach(&node)?;
         runtime.node = Some(node);
@@ -215,6 +225,7 @@ impl Runtime {
         shared.set_notifier(endpoint.notifier()?);
         endpoint.on_turn(turn::work);
         endpoint.on_abandoned(turn::abandon);
+        endpoint.on_succeeded(turn::succeeded);
         endpoint.let_handlers_drain();
         local.settle();
         registry::add(shared);

@@ -128,6 +128,9 @@ impl Channels {
                 SessionState::Connecting => self.opening.push(opening),
                 SessionState::Ready => {
                     self.opened(&opening, session, cx.session_slots(session), cx.now());
+                    if cx.is_succeeded(session) {
+                        self.succeeded(session, cx.now());
+                    }
                 }
                 _ => {
                     let why = cx.session_error(session);
@@ -147,6 +150,19 @@ impl Channels {
         entry.return_leases(now);
         entry.core.handle_draining(index, now);
         self.mark_dirty(channel);
+    }
+
+    /// Notes that another process is at the address of a session's server (C22).
+    #[cold]
+    pub(crate) fn succeeded(&mut self, id: SessionId, now: Time) {
+        for channel in 0..self.list.len() as u32 {
+            let Some(entry) = self.entry(channel) else { continue };
+            let of_it = entry.sessions.iter().flatten().find(|session| session.id == id);
+            let Some(index) = of_it.map(|session| session.index) else { continue };
+            entry.return_leases(now);
+            entry.core.handle_succeeded(index);
+            return self.mark_dirty(channel);
+        }
     }
 
     /// Notes the result of looking a channel's name up. The companion channel gets it too: one of

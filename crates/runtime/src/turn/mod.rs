@@ -37,7 +37,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::vec::Drain;
 
 use petasos_base::Time;
-use petasos_endpoint::Context;
+use petasos_endpoint::{Context, SessionId};
 
 use super::dispatcher::Dispatcher;
 use super::due::Due;
@@ -51,6 +51,16 @@ pub(crate) use requests::{abandon, bind, dispatch, refuse as refuse_requests};
 /// How often one turn processes the ready tasks and the outbox. With only one round, a call within
 /// one loop would need several turns.
 const ROUNDS: u32 = 16;
+
+/// Handles a session whose server has a successor at the same address (C22).
+#[cold]
+pub(crate) fn succeeded(
+    dispatcher: &mut Dispatcher,
+    cx: &mut Context<Dispatcher>,
+    session: SessionId,
+) {
+    dispatcher.parts.local.channels.borrow_mut().succeeded(session, cx.now());
+}
 
 /// Performs one turn.
 pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) -> Time {
