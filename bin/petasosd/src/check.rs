@@ -24,7 +24,6 @@ const SOCKET_BYTES_MAX: usize = 103;
 /// # Errors
 /// What is wrong.
 pub fn run(options: &Options) -> Result<String, String> {
-    options.agree()?;
     plugins::load(&options.plugin)?;
     let rules = options.policies.as_deref().map(policies::read).transpose()?.unwrap_or_default();
     schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
@@ -61,7 +60,8 @@ pub fn transport(options: &Options, security: Security) -> Result<(), String> {
         let mut hub: Hub<Heaps> = Hub::new(SchemaLimits::default());
         let config = options.transport(security);
         let (listen, listen_grpc) = (config.listen.map(any_port), config.listen_grpc.map(any_port));
-        drop(Transport::new(TransportConfig { listen, listen_grpc, ..config }, &mut hub)?);
+        let config = TransportConfig { listen, listen_grpc, ..config };
+        drop(Transport::new(config, None, &mut hub)?);
     }
     Ok(())
 }

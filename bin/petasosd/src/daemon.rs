@@ -19,7 +19,7 @@ use crate::admin::Desk;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
 use crate::takeover::Predecessor;
-use crate::transport::{Transport, TransportConfig};
+use crate::transport::{Listeners, Transport, TransportConfig};
 
 mod leaving;
 mod replaced;
@@ -106,12 +106,16 @@ impl Daemon {
         *self.hub.schemas_mut() = schemas;
     }
 
-    /// Lets calls leave this host and come in.
+    /// Lets calls leave this host and come in: at sockets that were taken over, if any were.
     ///
     /// # Errors
     /// A text that says why they cannot.
-    pub fn open(&mut self, config: TransportConfig) -> Result<(), String> {
-        let transport = Transport::new(config, &mut self.hub)?;
+    pub fn open(
+        &mut self,
+        config: TransportConfig,
+        listeners: Option<Listeners>,
+    ) -> Result<(), String> {
+        let transport = Transport::new(config, listeners, &mut self.hub)?;
         if let Some(address) = transport.local_address() {
             eprintln!("petasosd: reached by other hosts at petasos://{address}");
         }

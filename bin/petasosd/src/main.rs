@@ -22,6 +22,7 @@ mod stats;
 mod takeover;
 mod transport;
 
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ use daemon::{Daemon, Takeover};
 use options::Options;
 use plugins::TRY_PLUGIN;
 use policies::Policies;
-use takeover::{Giver, Which};
+use takeover::{Giver, Reach, Which};
+use transport::Listeners;
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == TRY_PLUGIN) {
@@ -76,15 +78,16 @@ struct Parts {
     control: Control,
     desk: Desk,
     takeover: Takeover,
+    /// Where others than this host's connect, if this process takes over.
+    listeners: Option<Listeners>,
 }
 
 fn run(options: &Options) -> Result<(), String> {
     raise_descriptors();
-    options.agree()?;
     plugins::load(&options.plugin)?;
     let security = options.security.security()?;
     let (schemas, keeper) = schemas::open(&options.prefetch, options.schema_cache.as_deref())?;
-    let Parts { listener, mut control, desk, takeover } = match options.takeover {
+    let Parts { listener, mut control, desk, takeover, listeners } = match options.takeover {
         true => {
             // Once it has said that it serves, nothing may fail.
             check::transport(options, security.clone())?;
@@ -99,7 +102,7 @@ fn run(options: &Options) -> Result<(), String> {
     let mut daemon = Daemon::new(listener, (control, desk), takeover, times);
     daemon.know(schemas);
     if options.is_open() {
-        daemon.open(options.transport(security))?;
+        daemon.open(options.transport(security), listeners)?;
     }
     notify::ready();
     daemon.run()
@@ -123,7 +126,7 @@ fn begin(options: &Options) -> Result<Parts, String> {
     let listener = listener
         .map_err(|error| format!("cannot listen at {}: {error}", options.socket.display()))?;
     let takeover = Takeover { giver, predecessor: None, leaving: None };
-    Ok(Parts { listener, control, desk, takeover })
+    Ok(Parts { listener, control, desk, takeover, listeners: None })
 }
 
 /// One that takes over from another. All that can fail is tried before it says that it serves.
@@ -147,13 +150,38 @@ fn take_over(options: &Options) -> Result<Parts, String> {
     let mut operators = operators.map_err(not_it)?;
     let mut giver = Bound::adopt(&path, taken.socket(Which::Takeover)?).map_err(not_it)?;
     admin.check()?;
+    let listeners = Some(Listeners {
+        hosts: taken_over("--listen", options.listen, taken.reached(Reach::Hosts))?,
+        grpc: taken_over("--listen-grpc", options.listen_grpc, taken.reached(Reach::Grpc))?,
+    });
     let predecessor = Some(taken.serve()?);
     listener.own();
     operators.own();
     giver.own();
     let desk = Desk::on(operators, admin)?;
     let takeover = Takeover { giver: Giver::on(giver), predecessor, leaving: None };
-    Ok(Parts { listener, control, desk, takeover })
+    Ok(Parts { listener, control, desk, takeover, listeners })
+}
+
+/// Where others than this host's connect: what the process before this one has, or a new socket if
+/// they did not connect there.
+fn taken_over(
+    option: &str,
+    listen: Option<SocketAddr>,
+    taken: Option<TcpListener>,
+) -> Result<Option<TcpListener>, String> {
+    let Some(taken) = taken else {
+        let failed = |at, error| format!("cannot listen at {at}: {error}");
+        let bind = |at| TcpListener::bind(at).map_err(|error| failed(at, error));
+        return listen.map(bind).transpose();
+    };
+    let at = taken.local_addr().map_err(|error| format!("what is given is no socket: {error}"))?;
+    let is_it =
+        |wanted: SocketAddr| wanted.ip() == at.ip() && [0, at.port()].contains(&wanted.port());
+    match listen.is_some_and(is_it) {
+        true => Ok(Some(taken)),
+        false => Err(format!("the process that runs is reached at {at}: give {option} {at}")),
+    }
 }
 
 /// How operators reach the service.

@@ -89,8 +89,9 @@ pub struct Options {
     pub schema_cache: Option<PathBuf>,
 
     /// Take over from the process that serves at the same --socket, while its calls run. That one
-    /// gives this one its sockets and the policies and quotas in force, and ends when what is
-    /// under way there has ended.
+    /// gives this one its sockets, for which --listen and --listen-grpc have to name the same
+    /// addresses, and the policies and quotas in force, and ends when what is under way there has
+    /// ended.
     #[arg(long)]
     pub takeover: bool,
 
@@ -114,21 +115,7 @@ impl Options {
         self.listen.is_some() || self.listen_grpc.is_some() || !self.peer.is_empty()
     }
 
-    /// Whether the options go together.
-    ///
-    /// # Errors
-    /// Which do not.
-    pub fn agree(&self) -> Result<(), String> {
-        let is_reached = self.listen.is_some() || self.listen_grpc.is_some();
-        if self.takeover && is_reached {
-            return Err("--takeover does not go with --listen or --listen-grpc: a service that \
-                        other hosts reach cannot be replaced while calls run"
-                .to_owned());
-        }
-        Ok(())
-    }
-
-    /// How they do.
+    /// How calls leave this host and come in.
     pub fn transport(&self, security: petasos::Security) -> TransportConfig {
         let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peer.clone());
         TransportConfig { listen, listen_grpc, security, peers }

@@ -20,9 +20,10 @@ mod outgoing;
 mod relayed;
 mod rooms;
 mod serving;
+mod succession;
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,7 @@ use grpc::Grpc;
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
 use relayed::Requests;
 use serving::Served;
+use succession::Succession;
 
 /// With calls under way, the loop is turned at least so often: a turn is a system call.
 const BUSY_EVERY: Duration = Duration::from_micros(2);
@@ -65,6 +67,15 @@ pub struct TransportConfig {
     /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
     /// that they stand for.
     pub peers: Vec<(String, String)>,
+}
+
+/// Sockets of a process that this one takes over from, at which others than this host's connect.
+#[derive(Default)]
+pub struct Listeners {
+    /// Other hosts.
+    pub hosts: Option<TcpListener>,
+    /// gRPC clients.
+    pub grpc: Option<TcpListener>,
 }
 
 /// How a call that is not over goes on.
@@ -97,25 +108,37 @@ pub struct Transport {
     due: Time,
     /// Until when it is turned as often as with calls under way.
     warm_until: Time,
+    succession: Succession,
 }
 
 impl Transport {
-    /// Opens the address and lets calls leave the hub.
+    /// Opens the addresses and lets calls leave the hub. With sockets of another process, others
+    /// connect as of [`Transport::accept`].
     ///
     /// # Errors
     /// A text that says why it cannot.
-    pub fn new<M: Memory>(config: TransportConfig, hub: &mut Hub<M>) -> Result<Transport, String> {
+    pub fn new<M: Memory>(
+        config: TransportConfig,
+        listeners: Option<Listeners>,
+        hub: &mut Hub<M>,
+    ) -> Result<Transport, String> {
         let TransportConfig { listen, listen_grpc, security, peers } = config;
+        let succession = Succession::new(listeners.is_none());
+        let Listeners { hosts, grpc } = listeners.unwrap_or_default();
         // The service's own calls go through no service.
         let service = ServiceChoice::Direct;
         let config =
             LoopConfig { listen, security: security.clone(), service, ..LoopConfig::default() };
+        let event_loop = match hosts {
+            Some(hosts) => Loop::adopt(config, hosts),
+            None => Loop::new(config),
+        };
         let event_loop =
-            Loop::new(config).map_err(|error| format!("cannot open the transport: {error}"))?;
+            event_loop.map_err(|error| format!("cannot open the transport: {error}"))?;
         let descriptor = event_loop.descriptor();
         let descriptor = descriptor.map_err(|error| format!("cannot wait for packets: {error}"))?;
         event_loop.accept_sessions().map_err(|error| error.to_string())?;
-        let grpc = Grpc::new(&security, listen_grpc, &event_loop)?;
+        let grpc = Grpc::new(&security, (listen_grpc, grpc), &event_loop)?;
         hub.allow_remote(RemoteLimits::default());
         // What the operator has for another host is not an application's to serve.
         peers.iter().for_each(|(name, _)| hub.reserve(name));
@@ -132,17 +155,13 @@ impl Transport {
             served_changes: u64::MAX,
             due: Time::ZERO,
             warm_until: Time::ZERO,
+            succession,
         })
     }
 
     /// Where other hosts call, if anywhere.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.event_loop.local_address()
-    }
-
-    /// Whether other hosts can call applications of this one.
-    pub fn is_reached(&self) -> bool {
-        self.local_address().is_some() || self.local_grpc_target().is_some()
     }
 
     /// The target that gRPC clients call, if there is one.

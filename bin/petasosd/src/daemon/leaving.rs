@@ -7,6 +7,7 @@ use petasos_base::Time;
 use petasos_service::Hub;
 
 use crate::member::{Heaps, Member};
+use crate::transport::Transport;
 
 /// Applications have so long to attach to the successor before others begin calls there.
 const ATTACH_MAX: Duration = Duration::from_secs(5);
@@ -42,8 +43,14 @@ impl Leaving {
         if self.is_settled { self.ended_by } else { self.attached_by.min(self.ended_by) }
     }
 
-    /// Goes on as far as the applications are.
-    pub fn turn(&mut self, members: &[Member], hub: &mut Hub<Heaps>, now: Time) -> Left {
+    /// Goes on as far as the applications are, and other hosts.
+    pub fn turn(
+        &mut self,
+        members: &[Member],
+        hub: &mut Hub<Heaps>,
+        mut transport: Option<&mut Transport>,
+        now: Time,
+    ) -> Left {
         let step = |member: &Member, hub: &mut Hub<Heaps>| {
             let application = hub.application(member.number);
             application.map_or(Handover::Moved, |found| found.memory().0.handover())
@@ -62,9 +69,16 @@ impl Leaving {
                 application.memory().0.let_move();
             }
         }
-        if members.iter().all(|member| member.has_nothing_left(hub)) {
+        let are_gone = transport.as_mut().is_none_or(|transport| transport.has_nothing_left(now));
+        if are_gone && members.iter().all(|member| member.has_nothing_left(hub)) {
             return Left::Nothing;
         }
-        if was_settled { Left::Waits } else { Left::Settled }
+        if was_settled {
+            return Left::Waits;
+        }
+        // Other hosts find the applications at the successor from now on.
+        let grace = self.ended_by - now;
+        transport.into_iter().for_each(|transport| transport.hand_over(grace, now));
+        Left::Settled
     }
 }

@@ -33,7 +33,7 @@ impl Daemon {
     /// Goes on to the end, if there is a successor. Says whether that is reached.
     pub(super) fn leave(&mut self, now: Time) -> bool {
         let Some(leaving) = &mut self.takeover.leaving else { return false };
-        match leaving.turn(&self.members, &mut self.hub, now) {
+        match leaving.turn(&self.members, &mut self.hub, self.transport.as_mut(), now) {
             Left::Waits => return false,
             Left::Settled => {
                 self.takeover.giver.settle();
@@ -64,6 +64,9 @@ impl Daemon {
     fn hear_predecessor(&mut self, now: Time) -> bool {
         let Some(predecessor) = &mut self.takeover.predecessor else { return false };
         let has_ended = predecessor.hear(now);
+        if predecessor.is_settled() {
+            self.transport.iter_mut().for_each(Transport::accept);
+        }
         let let_in = predecessor.let_in();
         let has_moved = has_ended || !let_in.is_empty();
         if has_ended {
@@ -96,6 +99,9 @@ impl Daemon {
             // What runs ends here; whoever is started next has all that begins.
             Step::Crashed(why) => {
                 eprintln!("petasosd: the successor has failed: {why}");
+                // Whoever is started next can listen where this process did.
+                let drain = self.drain;
+                self.transport.iter_mut().for_each(|transport| transport.hand_over(drain, now));
                 if self.takeover.leaving.is_none() {
                     self.announce(now);
                 }
@@ -111,12 +117,6 @@ impl Daemon {
         if self.takeover.predecessor.is_some() {
             return Err("the process before this one has not ended: try again later".to_owned());
         }
-        let is_reached = self.transport.as_ref().is_some_and(Transport::is_reached);
-        if is_reached {
-            return Err("a service that other hosts reach (--listen, --listen-grpc) cannot be \
-                        replaced while calls run: stop it, and start the other one"
-                .to_owned());
-        }
         let no_room = |error: std::io::Error| format!("no descriptors are left: {error}");
         let listening = self.listener.shared().map_err(no_room)?;
         let listening = listening.ok_or("another process has taken over")?;
@@ -125,7 +125,10 @@ impl Daemon {
             (Which::Operators, self.desk.shared()?),
             (Which::Takeover, self.takeover.giver.shared()?),
         ];
-        Ok(Offer { configuration: self.control.in_force()?, sockets })
+        let transport = self.transport.as_ref();
+        let reached = transport.map_or(Ok(Vec::new()), Transport::share_listeners);
+        let reached = reached.map_err(no_room)?;
+        Ok(Offer { configuration: self.control.in_force()?, sockets, reached })
     }
 
     /// All that the successor gets when it serves.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub use giver::{Giver, Step};
 pub use predecessor::Predecessor;
 pub use taker::take;
-pub use wire::{Offer, Said, Which};
+pub use wire::{Offer, Reach, Said, Which};
 
 /// The socket at which a process takes over from the one whose applications attach at `socket`.
 pub fn path_beside(socket: &Path) -> PathBuf {

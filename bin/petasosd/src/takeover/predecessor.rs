@@ -96,6 +96,11 @@ impl Predecessor {
         None
     }
 
+    /// Whether its applications are here, as far as they will be.
+    pub fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+
     /// Those that have waited long enough.
     pub fn let_in(&mut self) -> Vec<Applicant> {
         if self.is_settled { std::mem::take(&mut self.held) } else { Vec::new() }

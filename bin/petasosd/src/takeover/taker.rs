@@ -1,5 +1,6 @@
 //! The process that takes over, until it serves. It waits for the giver, for a time at most.
 
+use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::predecessor::Predecessor;
-use super::wire::{CONFIGURATION_BYTES_MAX, Output, Received, Said, Which, receive};
+use super::wire::{CONFIGURATION_BYTES_MAX, Output, Reach, Received, Said, Which, receive};
 
 /// The longest wait for the giver's next packet.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,6 +22,7 @@ pub struct Taken {
     /// The configuration in force.
     pub configuration: Vec<u8>,
     sockets: [Option<[OwnedFd; 2]>; 3],
+    reached: [Option<OwnedFd>; 2],
 }
 
 /// Asks the process that listens at `path` for all that it has.
@@ -41,7 +43,8 @@ pub fn take(path: &Path) -> Result<Taken, String> {
     connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?).map_err(failed)?;
     // If it has hung up already, it has said why.
     let _ = say(&socket, Said::Hello);
-    let mut taken = Taken { socket, configuration: Vec::new(), sockets: [None, None, None] };
+    let (configuration, sockets, reached) = (Vec::new(), [None, None, None], [None, None]);
+    let mut taken = Taken { socket, configuration, sockets, reached };
     loop {
         match await_said(&taken.socket)? {
             Said::Part(part) => {
@@ -51,6 +54,7 @@ pub fn take(path: &Path) -> Result<Taken, String> {
                 }
             }
             Said::Socket(which, files) => taken.sockets[which as usize] = Some(files),
+            Said::Reached(reach, file) => taken.reached[reach as usize] = Some(file),
             Said::Offered => return Ok(taken),
             said => return Err(unexpected(&said)),
         }
@@ -65,6 +69,11 @@ impl Taken {
     pub fn socket(&mut self, which: Which) -> Result<[OwnedFd; 2], String> {
         let socket = self.sockets[which as usize].take();
         socket.ok_or_else(|| format!("the other process gives no socket for {which:?}"))
+    }
+
+    /// A listening socket at which others than this host's connect, if they do.
+    pub fn reached(&mut self, reach: Reach) -> Option<TcpListener> {
+        self.reached[reach as usize].take().map(TcpListener::from)
     }
 
     /// Says that this process serves, and hears what the giver has.

@@ -41,6 +41,20 @@ impl Which {
     pub const ALL: [Which; 3] = [Which::Applications, Which::Operators, Which::Takeover];
 }
 
+/// Whose connections a listening socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Other hosts', over Petasos datagrams.
+    Hosts,
+    /// gRPC clients'.
+    Grpc,
+}
+
+impl Reach {
+    /// All of them.
+    const ALL: [Reach; 2] = [Reach::Hosts, Reach::Grpc];
+}
+
 /// A process that is attached.
 pub type Owner = (u32, Option<i32>);
 
@@ -55,6 +69,8 @@ pub enum Said {
     Part(Vec<u8>),
     /// A listening socket, and its lock.
     Socket(Which, [OwnedFd; 2]),
+    /// A listening socket at which others than this host's connect.
+    Reached(Reach, OwnedFd),
     /// All that is offered was said.
     Offered,
     /// The taker serves from now on.
@@ -75,6 +91,8 @@ pub struct Offer {
     pub configuration: Vec<u8>,
     /// The listening sockets.
     pub sockets: Vec<(Which, [OwnedFd; 2])>,
+    /// Those at which others than this host's connect.
+    pub reached: Vec<(Reach, OwnedFd)>,
 }
 
 /// Packets that wait to be sent.
@@ -121,7 +139,8 @@ pub fn offered(offer: Offer) -> impl Iterator<Item = Said> {
         .map(|part| Said::Part(part.into()))
         .collect();
     let sockets = offer.sockets.into_iter().map(|(which, files)| Said::Socket(which, files));
-    parts.into_iter().chain(sockets).chain([Said::Offered])
+    let reached = offer.reached.into_iter().map(|(reach, file)| Said::Reached(reach, file));
+    parts.into_iter().chain(sockets).chain(reached).chain([Said::Offered])
 }
 
 /// What a look at the socket found.
@@ -191,6 +210,7 @@ impl Said {
             }
             Said::Given => (packet(9, &[]), vec![]),
             Said::Settled => (packet(10, &[]), vec![]),
+            Said::Reached(reach, file) => (packet(11, &[reach as u8]), vec![file]),
         }
     }
 
@@ -225,6 +245,12 @@ impl Said {
             }
             9 => plain(Said::Given),
             10 => plain(Said::Settled),
+            11 => {
+                let [reach] = body else { return None };
+                let reach = *Reach::ALL.get(usize::from(*reach))?;
+                let [file] = <[OwnedFd; 1]>::try_from(files).ok()?;
+                Some(Said::Reached(reach, file))
+            }
             _ => None,
         }
     }
@@ -264,6 +290,7 @@ mod tests {
             Said::Port((7, None), address, file()),
             Said::Given,
             Said::Settled,
+            Said::Reached(Reach::Grpc, file()),
         ];
         for said in all {
             let text = |said: &Said| format!("{said:?}").split("OwnedFd").next().map(str::to_owned);
@@ -279,6 +306,9 @@ mod tests {
         for garbage in [&[][..], &[0], &[99], &[1, 1], b"\x01PTTO\x02\x00", &[4, 9], &[7, 1]] {
             assert!(Said::read(garbage, Vec::new()).is_none(), "{garbage:?}");
         }
-        assert!(Said::read(b"\x081234567x", vec![file()]).is_none());
+        for garbage in [&b"\x081234567x"[..], &[11], &[11, 2], &[11, 0, 0]] {
+            assert!(Said::read(garbage, vec![file()]).is_none(), "{garbage:?}");
+        }
+        assert!(Said::read(&[11, 0], Vec::new()).is_none());
     }
 }

@@ -17,7 +17,8 @@ mod port;
 mod serving;
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -71,13 +72,13 @@ pub struct Grpc {
 }
 
 impl Grpc {
-    /// Opens the port at `listen`, if there is to be one.
+    /// Opens the port at an address, or at a socket of another process, if there is to be one.
     ///
     /// # Errors
     /// A text that says why it cannot.
     pub fn new(
         security: &Security,
-        listen: Option<SocketAddr>,
+        (listen, taken): (Option<SocketAddr>, Option<TcpListener>),
         event_loop: &Loop,
     ) -> Result<Grpc, String> {
         let inbox = Arc::new(Inbox::default());
@@ -86,7 +87,8 @@ impl Grpc {
             heard.wake_with(cx.waker());
             Poll::<()>::Pending
         })));
-        let port = listen.map(|address| Port::open(address, security, &inbox)).transpose()?;
+        let open = |address| Port::open(address, taken, security, &inbox);
+        let port = listen.map(open).transpose()?;
         let leaving = Rooms::new(OUTGOING_MAX, OUTGOING_OF_ONE_MAX);
         Ok(Grpc { inbox, heard: 0, leaving, client: client_config(security)?, port })
     }
@@ -94,6 +96,30 @@ impl Grpc {
     /// Where gRPC clients call, if anywhere: a target.
     pub fn local_target(&self) -> Option<String> {
         self.port.as_ref().map(Port::target)
+    }
+
+    /// Lets gRPC clients connect at a socket of another process from now on.
+    pub fn accept(&mut self) {
+        self.port.iter_mut().for_each(Port::accept);
+    }
+
+    /// Another descriptor of the port's socket, if there is a port.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn share_listener(&self) -> std::io::Result<Option<OwnedFd>> {
+        self.port.as_ref().map_or(Ok(None), Port::share_listener)
+    }
+
+    /// Leaves the port to another process: clients are told to connect again, and calls that run
+    /// have this time to end.
+    pub fn hand_over(&mut self, grace: Duration) {
+        self.port.iter_mut().for_each(|port| port.hand_over(grace));
+    }
+
+    /// Whether the port was handed over and no client is connected any more. So if there is none.
+    pub fn is_over(&self) -> bool {
+        self.port.as_ref().is_none_or(Port::is_over)
     }
 
     /// Begins a turn, in which only so much is heard: futures on other threads say more meanwhile.
@@ -186,7 +212,7 @@ mod tests {
     fn what_is_heard_in_a_turn_is_bounded_and_the_rest_waits() {
         let event_loop = Loop::new(LoopConfig::default()).expect("loopback has ports");
         let mut grpc =
-            Grpc::new(&Security::Loopback, None, &event_loop).expect("nothing is opened");
+            Grpc::new(&Security::Loopback, (None, None), &event_loop).expect("nothing is opened");
         let port = mail::Port::new(None);
         (0..HEARD_MAX + 10).for_each(|_| grpc.inbox.say(Said::Closed(port.clone())));
         assert!(grpc.hear().is_none(), "a turn has to begin");

@@ -22,7 +22,7 @@ impl World {
         let mut hub = TestHub::new(SchemaLimits::default());
         let listen = Some("127.0.0.1:0".parse().expect("an address"));
         let config = TransportConfig { listen, ..TransportConfig::default() };
-        let transport = Transport::new(config, &mut hub).expect("loopback has ports");
+        let transport = Transport::new(config, None, &mut hub).expect("loopback has ports");
         let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
         let schema = petasos_schema::compile(["managed.proto"], [protos], &Default::default());
         let schema = schema.expect("the schema compiles").schema.encode();

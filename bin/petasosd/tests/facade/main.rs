@@ -1,6 +1,8 @@
 //! Generated stubs, unchanged, through the managed service.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
+mod certificates;
 mod flow;
 mod replaced;
 mod support;

@@ -2,6 +2,7 @@
 
 mod chain;
 mod hostile;
+mod hosts;
 mod traffic;
 
 use std::process::Command;
@@ -147,19 +148,6 @@ fn a_process_of_its_own_calls() {
         let client = managed::WorkClient::new(channel.connect().await.unwrap());
         assert_eq!(client.echo(item("new", 1)).await.unwrap().number(), 1);
     });
-}
-
-#[test]
-fn one_that_other_hosts_reach_is_not_replaced() {
-    for listen in ["--listen", "--listen-grpc"] {
-        let mut chain = Chain::start(&format!("reached{listen}"), &[listen, "127.0.0.1:0"]);
-        let why = chain.fail_to_replace(&[]);
-        assert!(why.contains(listen), "{why}");
-        goes_on(&chain);
-        let mut other = Chain::start(&format!("reaching{listen}"), &[]);
-        let why = other.fail_to_replace(&[listen, "127.0.0.1:0"]);
-        assert!(why.contains(listen), "{why}");
-    }
 }
 
 #[test]

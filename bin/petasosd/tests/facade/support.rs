@@ -21,6 +21,8 @@ pub mod managed {
 pub struct Daemon {
     folder: PathBuf,
     child: Child,
+    /// What it was started with, besides its paths.
+    arguments: Vec<String>,
 }
 
 impl Daemon {
@@ -31,7 +33,7 @@ impl Daemon {
     pub fn start_more(name: &str, policies: Option<&str>, options: &[&str]) -> Daemon {
         let folder = folder(name, policies);
         let child = Daemon::command(&folder).args(options).spawn().unwrap();
-        let mut daemon = Daemon { folder, child };
+        let mut daemon = Daemon { folder, child, arguments: owned(options) };
         daemon.await_socket();
         daemon
     }
@@ -58,13 +60,9 @@ impl Daemon {
             .by_ref()
             .find_map(|line| line.unwrap().split_once(before).map(|(_, said)| said.to_owned()));
         std::thread::spawn(move || said.for_each(drop));
-        let mut daemon = Daemon { folder, child };
+        let mut daemon = Daemon { folder, child, arguments: owned(arguments) };
         daemon.await_socket();
         (daemon, found.expect("it says so"))
-    }
-
-    fn spawn(folder: &std::path::Path) -> Child {
-        Daemon::command(folder).spawn().unwrap()
     }
 
     fn command(folder: &std::path::Path) -> Command {
@@ -94,12 +92,17 @@ impl Daemon {
         std::mem::replace(&mut self.child, by)
     }
 
+    /// What it is started with next time.
+    pub fn set_arguments(&mut self, arguments: &[&str]) {
+        self.arguments = owned(arguments);
+    }
+
     pub fn folder(&self) -> &std::path::Path {
         &self.folder
     }
 
     pub fn restart(&mut self) {
-        self.child = Daemon::spawn(&self.folder);
+        self.child = Daemon::command(&self.folder).args(&self.arguments).spawn().unwrap();
         self.await_socket();
     }
 
@@ -132,6 +135,10 @@ impl Daemon {
         let server = Server::builder().add(WorkServer::new(Worker)).listen("127.0.0.1:0");
         server.service(service).start().unwrap()
     }
+}
+
+fn owned(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(|&argument| argument.to_owned()).collect()
 }
 
 fn folder(name: &str, policies: Option<&str>) -> PathBuf {

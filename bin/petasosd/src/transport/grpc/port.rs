@@ -1,12 +1,14 @@
 //! The port for gRPC clients: a listener, and a thread that serves it.
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::Security;
 use petasos::grpc::{Drain, GrpcConfig, Routes, serve};
-use tokio::runtime::Builder;
+use petasos_base::sync::{AtomicBool, Ordering};
+use tokio::runtime::{Builder, Runtime};
 
 use super::super::mail::Inbox;
 use super::serving::Front;
@@ -16,15 +18,30 @@ pub struct Port {
     address: SocketAddr,
     is_secure: bool,
     pub front: Arc<Front>,
+    /// For a process that takes over; none once it has the port.
+    shared: Option<TcpListener>,
+    /// What is to serve once the process before this one leaves the port.
+    waiting: Option<Serving>,
+    drain: Drain,
+    is_over: Arc<AtomicBool>,
+}
+
+/// What the port's thread serves with.
+struct Serving {
+    listener: TcpListener,
+    runtime: Runtime,
+    config: GrpcConfig,
 }
 
 impl Port {
-    /// Begins to serve. Nothing is known yet.
+    /// Begins to serve. Nothing is known yet. With the socket of another process, it waits until
+    /// [`Port::accept`].
     ///
     /// # Errors
     /// A text that says why it cannot.
     pub fn open(
         address: SocketAddr,
+        taken: Option<TcpListener>,
         security: &Security,
         inbox: &Arc<Inbox>,
     ) -> Result<Port, String> {
@@ -40,16 +57,65 @@ impl Port {
         }
         let is_secure = config.tls.is_some();
         let front = Arc::new(Front::new(inbox.clone(), is_secure).map_err(|error| failed(&error))?);
-        let listener = TcpListener::bind(address).map_err(|error| failed(&error))?;
+        let waits = taken.is_some();
+        let listener = taken.map_or_else(|| TcpListener::bind(address), Ok);
+        let listener = listener.map_err(|error| failed(&error))?;
         listener.set_nonblocking(true).map_err(|error| failed(&error))?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;
+        let shared = listener.try_clone().map_err(|error| failed(&error))?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
-        let (routes, thread) = (front.clone(), std::thread::Builder::new());
-        let run = move || runtime.block_on(run(listener, routes, config));
-        let thread = thread.name("petasosd-grpc".to_owned()).spawn(run);
-        thread.map_err(|error| failed(&error))?;
-        Ok(Port { address, is_secure, front })
+        let (shared, waiting) = (Some(shared), Some(Serving { listener, runtime, config }));
+        let (drain, is_over) = (Drain::new(), Arc::default());
+        let mut port = Port { address, is_secure, front, shared, waiting, drain, is_over };
+        if !waits {
+            port.serve().map_err(|error| failed(&error))?;
+        }
+        Ok(port)
+    }
+
+    /// Serves from now on, if it does not yet.
+    pub fn accept(&mut self) {
+        if let Err(error) = self.serve() {
+            eprintln!("petasosd: gRPC clients are not served: {error}");
+        }
+    }
+
+    fn serve(&mut self) -> std::io::Result<()> {
+        let Some(Serving { listener, runtime, config }) = self.waiting.take() else {
+            return Ok(());
+        };
+        let (routes, drain, is_over) =
+            (self.front.clone(), self.drain.clone(), self.is_over.clone());
+        let run = move || {
+            runtime.block_on(run(listener, routes, config, drain));
+            is_over.store(true, Ordering::Release);
+        };
+        std::thread::Builder::new().name("petasosd-grpc".to_owned()).spawn(run).map(drop)
+    }
+
+    /// Another descriptor of the socket; none once it was handed over.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn share_listener(&self) -> std::io::Result<Option<OwnedFd>> {
+        let shared = self.shared.as_ref().map(TcpListener::try_clone).transpose()?;
+        Ok(shared.map(OwnedFd::from))
+    }
+
+    /// Leaves the port to another process. Clients are told to begin no calls on their connections
+    /// (GOAWAY), and calls that run have this time to end.
+    pub fn hand_over(&mut self, grace: Duration) {
+        self.shared = None;
+        if self.waiting.take().is_some() {
+            self.is_over.store(true, Ordering::Release);
+        }
+        self.drain.start(grace);
+    }
+
+    /// Whether it was handed over and no client is connected any more.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     /// What clients call.
@@ -59,9 +125,9 @@ impl Port {
     }
 }
 
-async fn run(listener: TcpListener, routes: Arc<dyn Routes>, config: GrpcConfig) {
+async fn run(listener: TcpListener, routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) {
     match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => serve(listener, routes, config, Drain::new()).await,
+        Ok(listener) => serve(listener, routes, config, drain).await,
         Err(error) => eprintln!("petasosd: gRPC clients are not served: {error}"),
     }
 }

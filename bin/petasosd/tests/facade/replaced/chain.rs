@@ -1,6 +1,7 @@
 //! A daemon and those that take over from it, one after the other.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -26,6 +27,21 @@ impl Chain {
 
     pub fn start_with_policies(name: &str, policies: &str, options: &[&str]) -> Chain {
         Chain { daemon: Daemon::start_more(name, Some(policies), options), former: None }
+    }
+
+    /// One that other hosts reach at `listen`, with more options. Gives where.
+    pub fn start_reached(name: &str, listen: &str, options: &[&str]) -> (Chain, SocketAddr) {
+        let arguments = [&["--listen", listen], options].concat();
+        let (mut chain, address) = Chain::start_saying(name, &arguments, "at petasos://");
+        // The next ones are reached where this one is.
+        chain.daemon.set_arguments(&[&["--listen", &*address], options].concat());
+        (chain, address.parse().unwrap())
+    }
+
+    /// One with options, and what it says after `before`.
+    pub fn start_saying(name: &str, options: &[&str], before: &str) -> (Chain, String) {
+        let (daemon, said) = Daemon::start_saying(name, None, options, before);
+        (Chain { daemon, former: None }, said)
     }
 
     fn taker(&self, options: &[&str]) -> Command {

@@ -1,11 +1,14 @@
 //! Calls and streams that go on while the daemon is replaced, and a server that counts them.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use petasos::{Request, Response, Sender, Server, Status, Streaming};
+use petasos::{
+    Channel, Loop, LoopConfig, Request, Response, Sender, Server, ServiceChoice, Status, Streaming,
+};
 use petasos_base::sync::{AtomicBool, AtomicU64, Ordering};
 use petasos_base::{SystemClock, Time};
 
@@ -85,7 +88,31 @@ pub struct Load {
 impl Load {
     /// One call after the other.
     pub fn unary(daemon: &Daemon, server: &Server, name: &str, first: i64) -> Load {
-        Load::of(daemon, server, name, async move |client: &WorkClient, run: &mut Run| {
+        Load::unary_at(daemon.service(name), server.local_address().unwrap(), first)
+    }
+
+    /// The same, to a server at an address.
+    pub fn unary_at(service: ServiceChoice, server: SocketAddr, first: i64) -> Load {
+        let at = move |event_loop: &Loop| WorkClient::new(event_loop.channel(server));
+        Load::calls(service, at, first)
+    }
+
+    /// The same, to a gRPC server, without a service.
+    pub fn grpc(target: &str, first: i64) -> Load {
+        let target = format!("grpc://{target}");
+        let at = move |_: &Loop| {
+            let channel = Channel::builder(&target).service(ServiceChoice::Direct);
+            WorkClient::new(channel.connect_lazily().unwrap())
+        };
+        Load::calls(ServiceChoice::Direct, at, first)
+    }
+
+    fn calls(
+        service: ServiceChoice,
+        at: impl FnOnce(&Loop) -> WorkClient + Send + 'static,
+        first: i64,
+    ) -> Load {
+        Load::of(service, at, async move |client: &WorkClient, run: &mut Run| {
             let number = first + run.next();
             let called = client.echo(item("unary", number)).await;
             run.note(number, called.map(|echoed| echoed.number()));
@@ -95,7 +122,13 @@ impl Load {
 
     /// One stream after the other, with some messages in both directions each.
     pub fn streams(daemon: &Daemon, server: &Server, name: &str, first: i64) -> Load {
-        Load::of(daemon, server, name, async move |client: &WorkClient, run: &mut Run| {
+        Load::streams_at(daemon.service(name), server.local_address().unwrap(), first)
+    }
+
+    /// The same, to a server at an address.
+    pub fn streams_at(service: ServiceChoice, server: SocketAddr, first: i64) -> Load {
+        let at = move |event_loop: &Loop| WorkClient::new(event_loop.channel(server));
+        Load::of(service, at, async move |client: &WorkClient, run: &mut Run| {
             if let Err(status) = talk(client, run, first).await {
                 run.note(0, Err(status));
             }
@@ -103,20 +136,18 @@ impl Load {
     }
 
     fn of(
-        daemon: &Daemon,
-        server: &Server,
-        name: &str,
+        service: ServiceChoice,
+        at: impl FnOnce(&Loop) -> WorkClient + Send + 'static,
         step: impl AsyncFn(&WorkClient, &mut Run) + Send + 'static,
     ) -> Load {
         let is_over = Arc::new(AtomicBool::new(false));
         let went_through = Arc::new(AtomicU64::new(0));
         let mut run = Run::new(went_through.clone());
-        let (until, service) = (is_over.clone(), daemon.service(name));
-        let address = server.local_address().unwrap();
+        let until = is_over.clone();
         let thread = std::thread::spawn(move || {
-            let config = petasos::LoopConfig { service, ..petasos::LoopConfig::default() };
-            let event_loop = petasos::Loop::new(config).unwrap();
-            let client = WorkClient::new(event_loop.channel(address));
+            let config = LoopConfig { service, ..LoopConfig::default() };
+            let event_loop = Loop::new(config).unwrap();
+            let client = at(&event_loop);
             event_loop.block_on(async {
                 while !until.load(Ordering::Relaxed) {
                     step(&client, &mut run).await;
