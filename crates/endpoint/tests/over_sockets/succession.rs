@@ -132,7 +132,8 @@ fn c22_connections_to_processes_that_always_have_successors_are_few() {
     for attempt in 1..=20 {
         let refused = client.connect_and_wait(address, PATIENCE);
         let draining = SessionError::RefusedBy(RefuseCode::Draining);
-        assert_eq!(refused, Err(ConnectAndWaitError::Failed(draining)));
+        let Err(ConnectAndWaitError::Failed(why)) = refused else { panic!("{refused:?}") };
+        assert_eq!(why, draining);
         // An attempt goes on to one successor; and four predecessors are kept.
         assert_eq!(accepted.load(Ordering::Relaxed), (2 * attempt).min(5));
     }
