@@ -35,6 +35,8 @@ const SOCKETS_EVERY: Duration = Duration::from_millis(1);
 /// The same while an application has just said something there and nothing else is to do: who
 /// attaches says several things, and waits for each answer.
 const SOCKETS_WARM_EVERY: Duration = Duration::from_micros(5);
+/// For so long after it has said something.
+const WARM: Duration = Duration::from_micros(50);
 /// So long nobody attaches after the system had no descriptor or memory left for it.
 const LISTENER_PAUSE: Duration = Duration::from_secs(1);
 /// The longest sleep while some application's ring is full, or operators may want more.
@@ -52,7 +54,7 @@ pub struct Daemon {
     /// To and from other hosts, if there is one.
     transport: Option<Transport>,
     clock: SystemClock,
-    spin: Duration,
+    yielder: Yielder,
     /// When sockets were looked at last.
     looked_at: Time,
     /// Until then an application may say more there soon.
@@ -89,7 +91,7 @@ impl Daemon {
             desk,
             transport,
             clock,
-            spin,
+            yielder: Yielder::new(spin),
             looked_at,
             warm_until,
             is_idle: false,
@@ -128,7 +130,7 @@ impl Daemon {
     /// # Errors
     /// What.
     pub fn run(mut self) -> Result<(), String> {
-        let (mut idle_since, mut yielder) = (None, Yielder::default());
+        let mut idle_since = None;
         loop {
             let now = self.clock.now();
             if self.turn(now)? {
@@ -140,12 +142,12 @@ impl Daemon {
             }
             self.is_idle = true;
             let since = *idle_since.get_or_insert(now);
-            if now - since >= self.spin {
+            if now - since >= self.yielder.spin(now) {
                 self.sleep(now)?;
                 idle_since = None;
             } else {
                 // An application may share the processor.
-                yielder.rest(|| self.clock.now());
+                self.yielder.rest(|| self.clock.now());
             }
         }
     }
@@ -157,7 +159,7 @@ impl Daemon {
             self.looked_at = now;
             has_moved = self.hear_sockets(now)?;
             if has_moved {
-                self.warm_until = now + self.spin;
+                self.warm_until = now + WARM;
             }
         }
         has_moved |= self.each(now, |member, hub| member.hear(hub, now));
@@ -275,6 +277,7 @@ impl Daemon {
             self.members.iter_mut().all(|member| member.is_held_up(hub) || member.lane.doze());
         if may_sleep {
             self.wait(now)?;
+            self.yielder.slept(self.clock.now() - now);
             // It may be a socket that has woken the service.
             self.looked_at = Time::ZERO;
         }

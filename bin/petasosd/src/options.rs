@@ -99,7 +99,8 @@ pub struct Options {
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub drain_timeout: u64,
 
-    /// How long to look for work before sleeping, in µs.
+    /// How long to look for work before sleeping at most, in µs. It is less when calls are rare,
+    /// or other programs need the processor.
     #[arg(long, value_name = "US", default_value_t = 50)]
     pub spin_us: u64,
 }
