@@ -21,7 +21,8 @@ const ROUNDS_MIN: usize = 3;
 /// One policy for all applications.
 const SMALL_FIRST: Setup = Setup {
     policies: r#"[{"application": "*", "kind": "qos",
-  "configuration": {"order": {"small_first": {"threshold_bytes": 1024}}}}]"#,
+  "configuration": {"order": {"small_first": {"threshold_bytes": 1024}},
+    "in_flight_bytes_max": 262144, "hold_max_us": 100000}}]"#,
     plugin: None,
 };
 /// The contenders.
