@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use petasos::relay::{
-    Arrived, Encoding, Event, Outcome, Reply, RequestName, ServerSessionId, read_request,
+    Arrived, Encoding, Event, Outcome, Received, Reply, RequestName, ServerSessionId, read_request,
     read_response, read_returned,
 };
 use petasos::untyped::Service;
 use petasos::{Metadata, Peer, PeerTransport, Status};
 use petasos_base::Time;
+use petasos_buf::MsgBuf;
 use petasos_message::recycle;
 use petasos_service::{
     Binding, Encoded, Hash, Hub, Memory, RemoteCall, RemoteCaller, RemoteEnd, RemoteItem,
@@ -150,8 +151,7 @@ impl Transport {
                     }
                 }
                 Event::Returned { tag, request } => {
-                    self.return_to_sender(hub, RemoteCall::from_number(tag), &request, now);
-                    recycle(request);
+                    self.return_to_sender(hub, RemoteCall::from_number(tag), request, now);
                 }
                 Event::Done { tag, outcome } => {
                     let call = RemoteCall::from_number(tag);
@@ -168,35 +168,42 @@ impl Transport {
 
     /// A request has come in.
     fn arrive<M: Memory>(&mut self, hub: &mut Hub<M>, arrived: Arrived, now: Time) {
-        match self.begin_request(hub, &arrived, now) {
+        let name = arrived.name;
+        match self.begin_request(hub, arrived, now) {
             Ok((call, takes_image)) => {
-                self.requests.set(arrived.name, call, takes_image);
-                self.handles.insert(call, Handle::Request(arrived.name));
+                self.requests.set(name, call, takes_image);
+                self.handles.insert(call, Handle::Request(name));
             }
-            Err(status) => self.event_loop.reply(arrived.name, refusal(status)),
+            Err(status) => self.event_loop.reply(name, refusal(status)),
         }
-        recycle(arrived.bytes);
     }
 
     /// Gives a request to the application that serves it. Says whether the answer may be an image.
     fn begin_request<M: Memory>(
         &mut self,
         hub: &mut Hub<M>,
-        arrived: &Arrived,
+        arrived: Arrived,
         now: Time,
     ) -> Result<(RemoteCall, bool), Status> {
         let Route { to, is_told } = self.requests.route(hub, arrived.token)?;
-        let caller = self.requests.caller(hub, arrived);
-        let request = read_request(arrived)?;
-        let message = match request.encoding {
-            Encoding::Native if is_told[0] => Encoded::Native(request.message),
+        let caller = self.requests.caller(hub, &arrived);
+        let Received { encoding, body, metadata, .. } = read_request(&arrived)?;
+        let Arrived { bytes, deadline, head, .. } = arrived;
+        let call = match encoding {
+            Encoding::Native if is_told[0] => {
+                let message = Encoded::Native(bytes, body);
+                hub.begin_routed(&to, caller, (Some(message), metadata, deadline), now)?
+            }
             // Its caller binds the new version when it calls again.
             Encoding::Native => return Err(Status::unavailable("another version is served now")),
-            _ => Encoded::Protobuf(request.message),
+            _ => {
+                let message = Encoded::Protobuf(&bytes[body]);
+                let call = hub.begin_routed(&to, caller, (Some(message), metadata, deadline), now);
+                recycle(bytes);
+                call?
+            }
         };
-        let parts = (Some(message), request.metadata, arrived.deadline);
-        let call = hub.begin_routed(&to, caller, parts, now)?;
-        Ok((call, is_told[1] && arrived.head.answer.native))
+        Ok((call, is_told[1] && head.answer.native))
     }
 
     /// Answers a request, if its answer is there.
@@ -220,14 +227,16 @@ impl Transport {
         &mut self,
         hub: &mut Hub<M>,
         call: RemoteCall,
-        request: &[u8],
+        request: MsgBuf,
         now: Time,
     ) {
         if self.handles.remove(call).is_none() {
-            return;
+            return recycle(request);
         }
-        let request = read_returned(request).expect("this end has made it");
-        let begun = match hub.remote_returned(call, request.message, request.metadata) {
+        let Received { body, metadata, .. } = read_returned(&request).expect("this end made it");
+        let returned = hub.remote_returned(call, &request[body], metadata);
+        recycle(request);
+        let begun = match returned {
             Some(again) => {
                 let ends = (&self.event_loop, &self.grpc);
                 self.channels.begin_again(*again, ends, &self.inbox, now)
@@ -245,19 +254,23 @@ fn finish<M: Memory>(hub: &mut Hub<M>, call: RemoteCall, outcome: Outcome, now: 
         Ok(bytes) => bytes,
         Err(status) => return hub.remote_end(call, failure(status, false), now),
     };
-    let outcome = match read_response(&bytes) {
-        Ok(response) => RemoteOutcome {
-            result: Ok(Some(match response.encoding {
-                Encoding::Native => Encoded::Native(response.message),
-                _ => Encoded::Protobuf(response.message),
-            })),
-            has_not_run: false,
-            metadata: response.metadata,
-            trailers: response.trailers,
-        },
-        Err(status) => failure(status, false),
+    let Received { encoding, body, metadata, trailers } = match read_response(&bytes) {
+        Ok(response) => response,
+        Err(status) => {
+            recycle(bytes);
+            return hub.remote_end(call, failure(status, false), now);
+        }
     };
-    hub.remote_end(call, outcome, now);
+    let succeeded = |message| RemoteOutcome {
+        result: Ok(Some(message)),
+        has_not_run: false,
+        metadata,
+        trailers,
+    };
+    if encoding == Encoding::Native {
+        return hub.remote_end(call, succeeded(Encoded::Native(bytes, body)), now);
+    }
+    hub.remote_end(call, succeeded(Encoded::Protobuf(&bytes[body])), now);
     recycle(bytes);
 }
 

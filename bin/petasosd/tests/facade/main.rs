@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod flow;
+mod kept;
 mod replaced;
 mod support;
 mod untyped;

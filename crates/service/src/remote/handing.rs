@@ -329,8 +329,8 @@ pub(super) fn decode(
     bytes_max: usize,
 ) -> Result<NativeMsg, Status> {
     let decoded = match encoded {
-        Encoded::Native(image) if image.len() > bytes_max => Err(DecodeError::TooLarge),
-        Encoded::Native(image) => NativeMsg::received(types, message, image),
+        Encoded::Native(_, range) if range.len() > bytes_max => Err(DecodeError::TooLarge),
+        Encoded::Native(buf, range) => NativeMsg::received_in(types, message, buf, range),
         Encoded::Protobuf(bytes) => {
             let limits = DecodeLimits::for_input(bytes.len());
             NativeMsg::from_protobuf(types, message, Input::Borrowed(bytes), &limits, bytes_max)
