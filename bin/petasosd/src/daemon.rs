@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::admin::Desk;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
+use crate::names::{Judged, Names};
 use crate::takeover::Predecessor;
 use crate::transport::{Transport, TransportConfig};
 
@@ -47,6 +48,7 @@ const SAMPLE_EVERY: u32 = 61;
 /// The managed service of a host.
 pub struct Daemon {
     listener: Listener,
+    names: Names,
     hub: Hub<Heaps>,
     members: Vec<Member>,
     control: Control,
@@ -76,6 +78,7 @@ impl Daemon {
     /// sleeps.
     pub fn new(
         listener: Listener,
+        names: Names,
         (control, desk): (Control, Desk),
         takeover: Takeover,
         [spin, drain]: [Duration; 2],
@@ -85,6 +88,7 @@ impl Daemon {
         let (transport, listener_due) = (None, Time::ZERO);
         Daemon {
             listener,
+            names,
             hub,
             members,
             control,
@@ -235,6 +239,12 @@ impl Daemon {
         if is_leaving && applicant.hello().versions.newest < HANDOVER_VERSION {
             return applicant.refuse(RefuseCode::Stopping, "attach again, to the successor");
         }
+        let judged = self.names.judge(&name, who);
+        if judged == Judged::Forbidden {
+            eprintln!("petasosd: `{name}` is refused: the name is not for {who:?}");
+            let why = "this name is for processes of another user or group";
+            return applicant.refuse(RefuseCode::Forbidden, why);
+        }
         let quota = self.control.quotas.of(&name);
         let mut terms = Terms { lanes_max: 1, ..Terms::default() };
         // One stream does not take all that may be held.
@@ -255,6 +265,9 @@ impl Daemon {
         let limits = ApplicationLimits { grant_bytes, ..quota };
         let seed = random_seed();
         let mut application = Application::new(number, &name, Heaps(attached), limits, seed);
+        if judged == Judged::Proved {
+            application.prove_name();
+        }
         for (place, policy) in self.control.policies().of(&name).enumerate() {
             if let Err(error) = application.attach(place, policy) {
                 // Without its policies an application makes no calls.

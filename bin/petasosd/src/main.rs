@@ -11,6 +11,7 @@ mod control;
 mod daemon;
 mod member;
 mod metrics;
+mod names;
 mod notify;
 mod options;
 mod plugins;
@@ -32,6 +33,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use admin::{AdminOptions, Desk};
 use control::Control;
 use daemon::{Daemon, Takeover};
+use names::Names;
 use options::Options;
 use plugins::TRY_PLUGIN;
 use policies::Policies;
@@ -96,7 +98,8 @@ fn run(options: &Options) -> Result<(), String> {
     let times =
         [Duration::from_micros(options.spin_us), Duration::from_secs(options.drain_timeout)];
     control.keeper = keeper;
-    let mut daemon = Daemon::new(listener, (control, desk), takeover, times);
+    let names = Names::new(options.application.clone());
+    let mut daemon = Daemon::new(listener, names, (control, desk), takeover, times);
     daemon.know(schemas);
     if options.is_open() {
         daemon.open(options.transport(security))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use crate::admin::Viewer;
+use crate::names::{Account, parse_name};
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
 use crate::transport::TransportConfig;
@@ -23,6 +23,18 @@ pub struct Options {
     /// gives itself its name: what all must pass has to be for "*".
     #[arg(long, value_name = "FILE")]
     pub policies: Option<PathBuf>,
+
+    /// A name, and the account whose processes alone may attach under it, as NAME=uid:N or
+    /// NAME=gid:N. May be given several times, also for one name. Such a name is proved: policies
+    /// know it as the identity of a caller of this host, and other services are told it.
+    #[arg(long, value_name = "NAME=WHO", value_parser = parse_name)]
+    pub application: Vec<(String, Account)>,
+
+    /// The name, by its certificate, of a service of another host that is believed about which
+    /// application there calls: policies know that as the identity of its calls. May be given
+    /// several times.
+    #[arg(long, value_name = "NAME")]
+    pub believe: Vec<String>,
 
     /// Where other hosts call the services that applications of this one serve, over Petasos
     /// datagrams.
@@ -52,7 +64,7 @@ pub struct Options {
     /// Who may look besides operators, and change nothing: a user or the group of a process, as
     /// `uid:N` or `gid:N`. May be given several times.
     #[arg(long, value_name = "WHO")]
-    pub viewer: Vec<Viewer>,
+    pub viewer: Vec<Account>,
 
     /// Append what operators do, and what others try, to this file: a JSON object per line.
     #[arg(long, value_name = "FILE")]
@@ -132,7 +144,8 @@ impl Options {
     /// How they do.
     pub fn transport(&self, security: petasos::Security) -> TransportConfig {
         let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peer.clone());
-        TransportConfig { listen, listen_grpc, security, peers }
+        let believed = self.believe.clone();
+        TransportConfig { listen, listen_grpc, security, peers, believed }
     }
 }
 

@@ -38,10 +38,12 @@ use petasos_service::{
     RemoteItem, RemoteLimits, RemoteOutcome,
 };
 
+use crate::names::take_caller;
+
 use channels::Channels;
 use grpc::Grpc;
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
-use relayed::Requests;
+use relayed::{Caller, Requests, Seen};
 use serving::Served;
 
 /// With calls under way, the loop is turned at least so often: a turn is a system call.
@@ -65,6 +67,8 @@ pub struct TransportConfig {
     /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
     /// that they stand for.
     pub peers: Vec<(String, String)>,
+    /// The names of services that are believed about which application calls.
+    pub believed: Vec<String>,
 }
 
 /// How a call that is not over goes on.
@@ -105,7 +109,7 @@ impl Transport {
     /// # Errors
     /// A text that says why it cannot.
     pub fn new<M: Memory>(config: TransportConfig, hub: &mut Hub<M>) -> Result<Transport, String> {
-        let TransportConfig { listen, listen_grpc, security, peers } = config;
+        let TransportConfig { listen, listen_grpc, security, peers, believed } = config;
         // The service's own calls go through no service.
         let service = ServiceChoice::Direct;
         let config =
@@ -126,7 +130,7 @@ impl Transport {
             grpc,
             inbox: Arc::default(),
             handles: RemoteCalls::default(),
-            requests: Requests::default(),
+            requests: Requests::believing(believed),
             waiting: RemoteCalls::default(),
             served: HashMap::new(),
             served_changes: u64::MAX,
@@ -334,8 +338,11 @@ impl Transport {
         let Begun { service, method, message, metadata, timeout, peer, is_proved, is_sealed } =
             begun;
         let deadline = timeout.map_or(Time::NEVER, |timeout| now + timeout);
-        let identity = is_proved.then(|| Arc::from(peer.as_str()));
-        let (message, peer) = (message.as_deref(), peer.as_str());
+        let mut metadata = metadata;
+        let said = take_caller(&mut metadata);
+        let caller = self.requests.seen(Caller { name: peer, is_proved, is_sealed }, said);
+        let Seen { name, identity } = caller;
+        let (message, peer) = (message.as_deref(), name.as_str());
         let incoming =
             Incoming { service, method, message, metadata, deadline, peer, identity, is_sealed };
         match hub.begin_remote(incoming, now) {

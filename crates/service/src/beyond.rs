@@ -71,6 +71,8 @@ pub struct Outgoing {
     pub is_idempotent: bool,
     /// The name of the application that calls.
     pub caller: Arc<str>,
+    /// That name is proved.
+    pub is_proved: bool,
 }
 
 impl Outgoing {

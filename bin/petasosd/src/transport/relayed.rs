@@ -17,6 +17,7 @@ use petasos_service::{
 };
 
 use super::{Handle, Transport, failure, message_in};
+use crate::names::take_caller;
 
 /// A method that is served for other hosts. Its place in the list is the token of its requests.
 struct Method {
@@ -46,10 +47,52 @@ pub struct Requests {
     /// answer may be an image.
     calls: Vec<Option<(RemoteCall, bool)>>,
     /// By the places of their sessions: who has called.
-    callers: Vec<Option<(ServerSessionId, RemoteCaller)>>,
+    callers: Vec<Option<Known>>,
+    /// The names of services that are believed about who calls.
+    believed: Vec<String>,
+}
+
+/// The callers of a session.
+struct Known {
+    session: ServerSessionId,
+    caller: RemoteCaller,
+    is_believed: bool,
+    /// Applications of the peer's, if it is believed about them.
+    applications: Vec<(String, RemoteCaller)>,
+}
+
+/// Applications that are known of a session; others are looked up for each call.
+const APPLICATIONS_MAX: usize = 64;
+
+/// A caller as policies see it.
+pub struct Seen {
+    /// Tells it from others.
+    pub name: String,
+    /// Its name, if it is proved.
+    pub identity: Option<Arc<str>>,
 }
 
 impl Requests {
+    /// None yet. These services are believed about who calls.
+    pub fn believing(believed: Vec<String>) -> Requests {
+        Requests { believed, ..Requests::default() }
+    }
+
+    /// A caller, of which the peer has said that it is this application.
+    pub fn seen(&self, caller: Caller, said: Option<String>) -> Seen {
+        let is_believed = caller.is_proved && self.believed.contains(&caller.name);
+        match said.filter(|_| is_believed) {
+            Some(application) => Seen {
+                name: format!("{application} of {}", caller.name),
+                identity: Some(application.into()),
+            },
+            None => {
+                let identity = caller.is_proved.then(|| Arc::from(caller.name.as_str()));
+                Seen { name: caller.name, identity }
+            }
+        }
+    }
+
     /// The tokens for requests of a service's methods, by their indexes.
     pub fn tokens(&mut self, service: Service, binding: &Binding) -> Vec<u64> {
         let info = service.info();
@@ -84,23 +127,64 @@ impl Requests {
         Ok(route.insert(Route { to, is_told }).clone())
     }
 
-    /// Who calls.
-    fn caller<M: Memory>(&mut self, hub: &mut Hub<M>, arrived: &Arrived) -> RemoteCaller {
+    /// Who calls: the peer, or the application that it has named, if it is believed.
+    fn caller<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        arrived: &Arrived,
+        said: Option<String>,
+    ) -> RemoteCaller {
         let place = arrived.session.place();
-        if let Some(Some((session, caller))) = self.callers.get(place)
-            && *session == arrived.session
-        {
+        if self.callers.len() <= place {
+            self.callers.resize_with(place + 1, || None);
+        }
+        if self.callers[place].as_ref().is_none_or(|known| known.session != arrived.session) {
+            let of = Caller::of(arrived.origin.peer());
+            let is_believed = of.is_proved && self.believed.contains(&of.name);
+            let caller = self.remote_caller(hub, of, None);
+            let (session, applications) = (arrived.session, Vec::new());
+            self.callers[place] = Some(Known { session, caller, is_believed, applications });
+        }
+        let known = self.callers[place].as_ref().expect("it was just put there");
+        match said {
+            Some(application) if known.is_believed => {
+                self.application_of(hub, arrived, place, application)
+            }
+            _ => known.caller.clone(),
+        }
+    }
+
+    /// An application of a peer that is believed.
+    fn application_of<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        arrived: &Arrived,
+        place: usize,
+        application: String,
+    ) -> RemoteCaller {
+        let known = self.callers[place].as_ref().expect("the caller has looked");
+        let mut applications = known.applications.iter();
+        if let Some((_, caller)) = applications.find(|(name, _)| *name == application) {
             return caller.clone();
         }
-        let Caller { name, is_proved, is_sealed } = Caller::of(arrived.origin.peer());
-        let peer = hub.remote_peer(&name);
-        let identity = is_proved.then(|| Arc::from(name));
-        let caller = RemoteCaller { peer, identity, is_sealed };
-        if self.callers.len() <= place {
-            self.callers.resize(place + 1, None);
+        let of = Caller::of(arrived.origin.peer());
+        let caller = self.remote_caller(hub, of, Some(application.clone()));
+        let known = self.callers[place].as_mut().expect("the caller has looked");
+        if known.applications.len() < APPLICATIONS_MAX {
+            known.applications.push((application, caller.clone()));
         }
-        self.callers[place] = Some((arrived.session, caller.clone()));
         caller
+    }
+
+    fn remote_caller<M: Memory>(
+        &self,
+        hub: &mut Hub<M>,
+        caller: Caller,
+        said: Option<String>,
+    ) -> RemoteCaller {
+        let is_sealed = caller.is_sealed;
+        let Seen { name, identity } = self.seen(caller, said);
+        RemoteCaller { peer: hub.remote_peer(&name), identity, is_sealed }
     }
 
     fn set(&mut self, name: RequestName, call: RemoteCall, takes_image: bool) {
@@ -186,8 +270,9 @@ impl Transport {
         now: Time,
     ) -> Result<(RemoteCall, bool), Status> {
         let Route { to, is_told } = self.requests.route(hub, arrived.token)?;
-        let caller = self.requests.caller(hub, &arrived);
-        let Received { encoding, body, metadata, .. } = read_request(&arrived)?;
+        let Received { encoding, body, mut metadata, .. } = read_request(&arrived)?;
+        let said = take_caller(&mut metadata);
+        let caller = self.requests.caller(hub, &arrived, said);
         let Arrived { bytes, deadline, head, .. } = arrived;
         let call = match encoding {
             Encoding::Native if is_told[0] => {
@@ -233,7 +318,10 @@ impl Transport {
         if self.handles.remove(call).is_none() {
             return recycle(request);
         }
-        let Received { body, metadata, .. } = read_returned(&request).expect("this end made it");
+        let made = read_returned(&request).expect("this end made it");
+        let Received { body, mut metadata, .. } = made;
+        // It is told again.
+        take_caller(&mut metadata);
         let returned = hub.remote_returned(call, &request[body], metadata);
         recycle(request);
         let begun = match returned {

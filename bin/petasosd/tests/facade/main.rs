@@ -78,6 +78,8 @@ fn statuses_metadata_and_deadlines_go_along() {
     event_loop.block_on(async {
         let mut request = Request::new(item("x", 0));
         request.metadata_mut().append("asked", "politely").unwrap();
+        // Not an application's to say.
+        request.metadata_mut().append("petasos-caller", "somebody else").unwrap();
         let echoed = client.echo(request).await.unwrap();
         assert_eq!(echoed.metadata().get("seen"), Some("politely"));
         let failed = client.fail(item("not today", 9)).await.unwrap_err();
@@ -216,7 +218,9 @@ fn without_a_service_a_server_does_not_start() {
 
 /// A call and streams of a client.
 async fn check_all(client: &WorkClient) {
-    let echoed = client.echo(item("typed", 7)).await.unwrap();
+    let mut request = Request::new(item("typed", 7));
+    request.metadata_mut().append("petasos-caller", "somebody else").unwrap();
+    let echoed = client.echo(request).await.unwrap();
     assert_eq!((echoed.text(), echoed.number()), ("typed", 7));
     let refused = client.fail(item("as asked", i64::from(Code::Aborted as u8))).await.unwrap_err();
     assert_eq!((refused.code(), refused.message()), (Code::Aborted, "as asked"));

@@ -181,6 +181,7 @@ pub struct Worker;
 impl Work for Worker {
     async fn echo(&self, request: Request<Item>) -> Result<Response<Item>, Status> {
         let seen = request.metadata().get("asked").map(str::to_owned);
+        assert_eq!(request.metadata().get("petasos-caller"), None, "the service says who calls");
         let mut response = Response::new(request.into_message());
         if let Some(seen) = seen {
             response.metadata_mut().append("seen", &seen).unwrap();
