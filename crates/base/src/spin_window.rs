@@ -8,10 +8,11 @@ use crate::Time;
 const SPIN_MIN: Duration = Duration::from_micros(8);
 /// Who shares the processor and answers soon is away for less.
 const AWAY_MAX: Duration = Duration::from_micros(500);
-/// After somebody else has used the processor for long, a loop does not spin for so long.
-const BARRED_MIN: Duration = Duration::from_millis(20);
-/// The same, if that happens again and again.
-const BARRED_MAX: Duration = Duration::from_secs(1);
+/// A loop does not spin for so many times as long as somebody else has computed. One that has little
+/// of the processor is met seldom, and does not matter.
+const BARRED_TIMES: u32 = 8;
+/// The same, at most.
+const BARRED_MAX: Duration = Duration::from_millis(200);
 
 /// How long a loop spins before it sleeps (ADR 18): no longer than is worth it.
 ///
@@ -27,13 +28,12 @@ pub(crate) struct SpinWindow {
     spin: Duration,
     max: Duration,
     barred_until: Time,
-    barred: Duration,
 }
 
 impl SpinWindow {
     /// Spins for `max` at most, and at first.
     pub(crate) fn new(max: Duration) -> SpinWindow {
-        SpinWindow { spin: max, max, barred_until: Time::ZERO, barred: Duration::ZERO }
+        SpinWindow { spin: max, max, barred_until: Time::ZERO }
     }
 
     /// How long to spin now after the last work.
@@ -53,13 +53,10 @@ impl SpinWindow {
 
     /// The loop gave up its processor at `since`, and has it again.
     pub(crate) fn came_back(&mut self, since: Time, now: Time) {
-        if now - since <= AWAY_MAX {
-            return;
+        let away = now - since;
+        if away > AWAY_MAX {
+            self.barred_until = now + (away * BARRED_TIMES).min(BARRED_MAX);
         }
-        let is_again = now < self.barred_until + self.barred;
-        let barred = if is_again { self.barred * 2 } else { BARRED_MIN };
-        self.barred = barred.min(BARRED_MAX);
-        self.barred_until = now + self.barred;
     }
 }
 
@@ -97,29 +94,16 @@ mod tests {
     }
 
     #[test]
-    fn beside_somebody_who_computes_it_does_not_spin_for_a_while_and_longer_each_time() {
+    fn beside_somebody_who_computes_it_does_not_spin_for_a_while() {
         let mut window = SpinWindow::new(MAX);
-        let mut now = Time::ZERO + Duration::from_secs(9);
+        let now = Time::ZERO + Duration::from_secs(9);
         window.came_back(now, now + AWAY_MAX);
         assert_eq!(window.spin(now), MAX, "it was its partner");
-        let mut pauses = Vec::new();
-        for _ in 0..8 {
-            let since = now;
-            now = now + AWAY_MAX + US;
-            window.came_back(since, now);
-            let began = now;
-            while window.spin(now) == Duration::ZERO {
-                now = now + Duration::from_millis(1);
-            }
-            pauses.push(now - began);
+        for away in [AWAY_MAX + US, Duration::from_millis(3), Duration::from_secs(1)] {
+            window.came_back(now, now + away);
+            let barred = (away * BARRED_TIMES).min(BARRED_MAX);
+            assert_eq!(window.spin(now + away + barred - US), Duration::ZERO);
+            assert_eq!(window.spin(now + away + barred), MAX);
         }
-        assert!(pauses.is_sorted(), "{pauses:?}");
-        assert_eq!((pauses[0], pauses[7]), (BARRED_MIN, BARRED_MAX));
-        // After a long time without it, the first pause is short again.
-        let since = now + 2 * BARRED_MAX;
-        let back = since + AWAY_MAX + US;
-        window.came_back(since, back);
-        assert_eq!(window.spin(back + BARRED_MIN), MAX);
-        assert_eq!(window.spin(back), Duration::ZERO);
     }
 }
