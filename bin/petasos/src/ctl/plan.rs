@@ -3,12 +3,13 @@
 use clap::Args;
 use petasos::Msg;
 use petasos_admin::{ChangeRequest, EngineAtMut, STEPS_MAX, StepMut};
+use petasos_cli::admin::ServiceArgs;
+use petasos_cli::failed::Failed;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::quota::fill;
-use super::{ServiceArgs, read};
-use crate::typed::Failed;
+use super::read;
 
 /// The arguments of `petasos ctl apply`.
 #[derive(Args)]

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use petasos::{Code, Msg};
 use petasos_admin as proto;
+use petasos_cli::admin::{ServiceArgs, table};
+use petasos_cli::failed::Failed;
 use petasos_schema::{Digest, FORMAT_VERSION, Limits, Schema};
 use serde_json::{Value, json};
 
-use super::ServiceArgs;
 use super::show::print;
-use super::table::table;
-use crate::typed::{Failed, SchemaArgs};
+use crate::typed::SchemaArgs;
 
 /// The schemas that the service knows, by digest.
 #[derive(Args)]

@@ -9,8 +9,8 @@ use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN};
 use http::request::Request;
 use petasos_base::{SystemClock, Time};
 
-use super::secret::Secret;
-use super::sessions::{Session, Sessions};
+use crate::secret::Secret;
+use crate::sessions::{Session, Sessions};
 
 /// The half of a session that the page keeps.
 const KEY: &str = "x-petasos-key";

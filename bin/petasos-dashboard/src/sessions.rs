@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use petasos_base::Time;
 
-use super::secret::Secret;
+use crate::secret::Secret;
 
 /// The most sessions; the oldest ends for a new one.
 const SESSIONS_MAX: usize = 64;

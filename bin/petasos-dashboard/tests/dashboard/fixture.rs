@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use petasos::{Channel, Code, Request, ServiceChoice, ServiceConfig, block_on};
+use petasos::{Channel, Code, Msg, Request, ServiceChoice, ServiceConfig, Status, block_on};
+use petasos_admin::{AdminClient, ChangeRequest};
 use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
 use serde_json::Value;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::process::Process;
 use crate::shelf::Running;
 use crate::shelf::generated::{Key, ShelfClient};
-use crate::support::{Petasos, WATCHDOG, petasos};
+use crate::support::{Petasos, WATCHDOG};
 
 /// What somebody may give as a name who wants it to be markup.
 pub const HOSTILE: &str = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>";
@@ -48,12 +49,32 @@ impl Scene {
         self.callers.push(std::thread::spawn(move || call(&client, each, &until)));
     }
 
-    pub fn admin(&self) -> String {
-        admin(&self.daemon)
+    /// Adds a policy, as `petasos ctl policy add` does.
+    pub fn add_policy(&self, application: &str, kind: &str, configuration: &str) {
+        let mut request = ChangeRequest::new();
+        let mut edit = request.edit();
+        let mut steps = edit.steps_mut();
+        let mut step = steps.add();
+        let mut add = step.add_policy_mut();
+        add.set_application(application).set_kind(kind).set_configuration(configuration);
+        self.change(request).expect("the policy is right");
     }
 
-    pub fn ctl(&self, what: &[&str]) {
-        petasos(&[&["ctl", "--socket", &self.admin()], what].concat()).success();
+    /// Attaches an engine, as `petasos ctl engine attach` does.
+    pub fn attach(&self, application: &str, kind: &str) -> Result<(), Status> {
+        let mut request = ChangeRequest::new();
+        let mut edit = request.edit();
+        let mut steps = edit.steps_mut();
+        let mut step = steps.add();
+        let mut attach = step.attach_engine_mut();
+        attach.set_application(application).set_kind(kind).set_configuration("{}");
+        self.change(request)
+    }
+
+    fn change(&self, request: Msg<ChangeRequest>) -> Result<(), Status> {
+        let channel = Channel::builder(&format!("grpc+unix://{}", admin(&self.daemon)));
+        let client = AdminClient::new(block_on(channel.connect()).expect("it listens"));
+        block_on(client.change(Request::new(request))).map(drop)
     }
 }
 
@@ -110,7 +131,7 @@ impl Dashboard {
 
     pub fn start(daemon: &Process, more: &[&str]) -> Dashboard {
         let admin = admin(daemon);
-        let arguments = ["dashboard", "--socket", &admin, "--listen", "127.0.0.1:0"];
+        let arguments = ["--socket", &admin, "--listen", "127.0.0.1:0"];
         let mut process = Petasos::start(&[&arguments[..], more].concat());
         let line = process.line();
         let url = line.strip_prefix("dashboard at ").expect("it says where").to_owned();

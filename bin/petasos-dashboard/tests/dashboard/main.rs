@@ -7,9 +7,9 @@ mod fixture;
 mod page;
 #[path = "../../../petasosd/tests/process/mod.rs"]
 mod process;
-#[path = "../shelf/mod.rs"]
+#[path = "../../../petasos/tests/shelf/mod.rs"]
 mod shelf;
-#[path = "../support/mod.rs"]
+#[path = "../../../petasos/tests/support/mod.rs"]
 mod support;
 
 use serde_json::{Value, json};
@@ -34,9 +34,9 @@ fn numbered(list: &Value, name: &str) -> u64 {
 #[test]
 fn what_the_service_does_is_told() {
     let Some(scene) = Scene::new("told") else { return };
-    scene.ctl(&["policy", "add", "*", "telemetry"]);
-    scene.ctl(&["policy", "add", "front", "rate_limit", r#"{"rate_per_s": 100000}"#]);
-    scene.ctl(&["engine", "attach", "shelf", "null"]);
+    scene.add_policy("*", "telemetry", "{}");
+    scene.add_policy("front", "rate_limit", r#"{"rate_per_s": 100000}"#);
+    scene.attach("shelf", "null").expect("it is attached");
     let dashboard = Dashboard::of(&scene);
     let is_told = |state: &Value| {
         let frames = state["frames"].as_array().expect("a list");
@@ -171,7 +171,7 @@ fn a_service_that_goes_away_and_comes_back_is_noticed() {
 #[test]
 fn beyond_this_host_it_takes_tls_or_consent_and_a_token_that_is_secret() {
     let failed = |more: &[&str]| {
-        let finished = petasos(&[&["dashboard", "--socket", "/nowhere"], more].concat());
+        let finished = petasos(&[&["--socket", "/nowhere"], more].concat());
         finished.failure().to_owned()
     };
     for beyond in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
@@ -185,11 +185,11 @@ fn beyond_this_host_it_takes_tls_or_consent_and_a_token_that_is_secret() {
     assert!(failed(&["--token-file", &file]).contains("chmod o-r"));
     let (cert, key) = (folder.path("none.pem"), folder.path("none.key"));
     assert!(failed(&["--tls-cert", &cert, "--tls-key", &key]).contains("--tls-cert"));
-    assert_eq!(petasos(&["dashboard", "--tls-cert", &cert]).code, Some(2));
+    assert_eq!(petasos(&["--tls-cert", &cert]).code, Some(2));
     // The token of a file is not printed, and opens the dashboard although no service is there.
     let ours = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, ours).expect("it is ours");
-    let arguments = ["dashboard", "--socket", "/nowhere", "--listen", "127.0.0.1:0", "--json"];
+    let arguments = ["--socket", "/nowhere", "--listen", "127.0.0.1:0", "--json"];
     let mut running = Petasos::start(&[&arguments[..], &["--token-file", &file]].concat());
     let line: Value = serde_json::from_str(&running.line()).expect("it is JSON");
     let url = line["url"].as_str().expect("a text");
@@ -204,7 +204,7 @@ fn beyond_this_host_it_takes_tls_or_consent_and_a_token_that_is_secret() {
 #[test]
 fn names_of_others_are_told_as_they_are() {
     let Some(scene) = Scene::new("names") else { return };
-    scene.ctl(&["policy", "add", HOSTILE, "null"]);
+    scene.add_policy(HOSTILE, "null", "{}");
     let dashboard = Dashboard::of(&scene);
     let state = dashboard.await_state(|state| state["overview"]["policies"][0].is_object());
     assert_eq!(state["overview"]["policies"][0]["application"], HOSTILE);

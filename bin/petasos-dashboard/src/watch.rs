@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use petasos::{Msg, Request, block_on};
 use petasos_admin::{AdminClient, Overview, WatchOverviewRequest};
+use petasos_cli::admin::{Frame, ServiceArgs, failed};
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 
-use super::history::History;
-use super::view;
-use crate::ctl::{Frame, ServiceArgs, failed};
-use crate::output;
-use crate::typed::Failed;
+use crate::history::History;
+use crate::view;
 
 /// How often the service tells.
 const INTERVAL_MS: u32 = 1000;

@@ -2,7 +2,8 @@
 //!
 //! A process of its own, so that the service has no web server: it watches the service as any
 //! viewer may (`WatchOverview`), keeps the last minutes, and serves them (ADR 26). It never calls
-//! what changes something, whoever it runs as.
+//! what changes something, whoever it runs as. `petasos dashboard` runs this program, so that
+//! everyday builds of `petasos` have no web server either.
 
 mod guard;
 mod history;
@@ -18,18 +19,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::Parser;
 use http::Request;
+use petasos_cli::admin::{self, ServiceArgs};
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 use petasos_web::{Limits, Tls};
 use serde_json::json;
 
-use self::guard::Guard;
-use self::history::History;
-use self::secret::Secret;
-use self::site::Site;
-use crate::ctl::{self, ServiceArgs};
-use crate::output;
-use crate::typed::Failed;
+use guard::Guard;
+use history::History;
+use secret::Secret;
+use site::Site;
 
 /// What those who look may take.
 const LIMITS: Limits = Limits {
@@ -41,9 +42,11 @@ const LIMITS: Limits = Limits {
     keep_alive: true,
 };
 
-/// The arguments of `petasos dashboard`.
-#[derive(Args)]
-pub struct DashboardArgs {
+/// Serve a web page that shows the managed service of this host: who calls whom, rates, latencies,
+/// datapaths, policies. It changes nothing.
+#[derive(Parser)]
+#[command(name = "petasos dashboard", bin_name = "petasos dashboard", version)]
+struct Cli {
     #[command(flatten)]
     service: ServiceArgs,
     /// Where the page is served.
@@ -70,11 +73,12 @@ pub struct DashboardArgs {
 }
 
 /// Serves the page until the process is ended.
-pub fn run(args: &DashboardArgs) -> ExitCode {
-    ctl::ended(&args.service, serve(args))
+fn main() -> ExitCode {
+    let args = Cli::parse();
+    admin::ended(&args.service, serve(&args))
 }
 
-fn serve(args: &DashboardArgs) -> Result<(), Failed> {
+fn serve(args: &Cli) -> Result<(), Failed> {
     let tls = args.tls()?;
     let token = match &args.token_file {
         Some(path) => Secret::read(path)?,
@@ -110,7 +114,7 @@ fn serve(args: &DashboardArgs) -> Result<(), Failed> {
     })
 }
 
-impl DashboardArgs {
+impl Cli {
     /// How browsers are served.
     fn tls(&self) -> Result<Option<Tls>, Failed> {
         let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {

@@ -9,8 +9,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVal
 use http::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use super::guard::{Guard, Refusal};
-use super::history::History;
+use crate::guard::{Guard, Refusal};
+use crate::history::History;
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -146,8 +146,8 @@ fn set(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::secret::Secret;
     use super::*;
+    use crate::secret::Secret;
 
     #[test]
     fn every_answer_has_the_policies_of_the_page() {

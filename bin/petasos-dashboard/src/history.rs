@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use petasos_base::{SystemClock, Time};
 use serde_json::Value;
 
-use super::secret::Secret;
+use crate::secret::Secret;
 
 /// The most frames: five minutes, at one per second.
 const FRAMES_MAX: usize = 300;

@@ -7,12 +7,10 @@ use std::collections::BTreeMap;
 
 use petasos_admin as proto;
 use petasos_base::quantile_of_counts;
+use petasos_cli::admin::counts::{calls_summary, item_ns, latencies};
+use petasos_cli::admin::forms::{app_json, audit_json, datapath_json, policy_json, quota_json};
+use petasos_cli::admin::{Calls, Engine, Frame};
 use serde_json::{Value, json};
-
-use crate::ctl::{
-    Calls, Engine, Frame, app_json, audit_json, calls_summary, datapath_json, item_ns, latencies,
-    policy_json, quota_json,
-};
 
 /// The most rows of a list in a frame.
 const FRAME_ROWS_MAX: usize = 200;

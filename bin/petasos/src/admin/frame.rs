@@ -9,8 +9,8 @@ use petasos_base::quantile_of_counts;
 use petasos_report::with_si_prefix;
 use serde_json::{Value, json};
 
-use crate::ctl::stats::{duration, item_ns, latencies, method, outcomes};
-use crate::ctl::table::table;
+use super::counts::{duration, item_ns, latencies, method, outcomes};
+use super::table::table;
 
 /// What comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,30 +50,48 @@ impl Order {
 /// Calls of a method.
 #[derive(Debug)]
 pub struct Calls {
+    /// The application's number.
     pub number: u32,
+    /// The application's name.
     pub name: String,
+    /// Service and method.
     pub method: String,
+    /// Where they come from and go to.
     pub way: String,
+    /// Calls that begin.
     pub begun_per_s: f64,
+    /// Calls that fail.
     pub failed_per_s: f64,
+    /// Calls that have begun and are not over.
     pub under_way: u64,
     /// Calls that are over, by the longest that they took, in ns.
     pub latency: Vec<(u64, u64)>,
+    /// So long half of them took at most; none if none is over.
     pub p50_ns: Option<u64>,
+    /// So long 99 of 100 took at most.
     pub p99_ns: Option<u64>,
+    /// Bytes of requests.
     pub request_bytes_per_s: f64,
+    /// Bytes of responses.
     pub response_bytes_per_s: f64,
 }
 
 /// An engine.
 #[derive(Debug)]
 pub struct Engine {
+    /// The application's number.
     pub number: u32,
+    /// The application's name.
     pub name: String,
+    /// Its place in the datapath.
     pub place: usize,
+    /// The kind of its policy.
     pub kind: String,
+    /// Items that pass.
     pub items_per_s: f64,
+    /// Calls that it ends.
     pub ended_per_s: f64,
+    /// What an item costs, if that was measured.
     pub item_ns: Option<u64>,
 }
 
@@ -84,6 +102,7 @@ pub struct Frame {
     applications: usize,
     /// By application, and in the service's order until they are sorted.
     pub calls: Vec<Calls>,
+    /// By application, in the order of their datapaths.
     pub engines: Vec<Engine>,
     left_out: u64,
 }

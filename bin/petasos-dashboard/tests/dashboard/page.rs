@@ -22,7 +22,7 @@ fn text(browser: &mut Browser, selector: &str) -> String {
 fn the_page_shows_applications_methods_and_rates_that_move() {
     let Some(mut browser) = Browser::start("browser-live") else { return };
     let Some(scene) = Scene::new("page") else { return };
-    scene.ctl(&["policy", "add", "*", "telemetry"]);
+    scene.add_policy("*", "telemetry", "{}");
     let dashboard = Dashboard::of(&scene);
     browser.open(&dashboard.url);
     browser.wait_for(IS_LIVE);
@@ -63,8 +63,8 @@ fn the_page_shows_applications_methods_and_rates_that_move() {
 /// Stores pictures of a minute with more applications, if somebody wants them.
 fn pictures(browser: &mut Browser, mut scene: Scene) {
     let Some(folder) = std::env::var_os("PETASOS_PICTURES") else { return };
-    scene.ctl(&["policy", "add", "front", "rate_limit", r#"{"rate_per_s": 5000}"#]);
-    scene.ctl(&["policy", "add", "shelf", "access", r#"{"default": "allow"}"#]);
+    scene.add_policy("front", "rate_limit", r#"{"rate_per_s": 5000}"#);
+    scene.add_policy("shelf", "access", r#"{"default": "allow"}"#);
     for (name, each_ms) in [("shop/web", 5), ("shop/mobile", 9), ("batch/report", 300)] {
         scene.call_as(name, Duration::from_millis(each_ms));
     }
@@ -85,10 +85,10 @@ fn pictures(browser: &mut Browser, mut scene: Scene) {
 fn names_are_text_whatever_is_in_them() {
     let Some(mut browser) = Browser::start("browser-names") else { return };
     let Some(scene) = Scene::new("page-names") else { return };
-    scene.ctl(&["policy", "add", HOSTILE, "rate_limit", r#"{"rate_per_s": 5}"#]);
+    scene.add_policy(HOSTILE, "rate_limit", r#"{"rate_per_s": 5}"#);
     // What is refused is in the audit log, with the name that somebody has given.
-    let refused = ["ctl", "--socket", &scene.admin(), "engine", "attach", HOSTILE, "null"];
-    assert_ne!(crate::support::petasos(&refused).code, Some(0));
+    let refused = scene.attach(HOSTILE, "null").expect_err("nobody has this name");
+    assert_eq!(refused.code(), petasos::Code::NotFound, "{refused:?}");
     let dashboard = Dashboard::of(&scene);
     browser.open(&dashboard.url);
     browser.wait_for(IS_LIVE);

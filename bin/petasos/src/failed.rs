@@ -1,4 +1,6 @@
-//! Failures of typed commands, for users and programs.
+//! Failures of commands that call services, for users and programs.
+//!
+//! Exit status: 64 + N if a call ended with status code N; 1 for all other failures.
 
 use std::fmt;
 
@@ -6,7 +8,7 @@ use petasos::grpc::base64;
 use petasos::{Code, Status};
 use serde_json::json;
 
-use petasos_cli::failure::Failure;
+use crate::failure::Failure;
 
 /// The exit status of a failed call is this plus the status code.
 const STATUS_BASE: u8 = 64;

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use petasos_base::secret_u64;
-
-use crate::typed::Failed;
+use petasos_cli::failed::Failed;
 
 /// The shortest token that is taken from a file: 32 hexadecimal digits are 128 bits.
 const TOKEN_CHARS_MIN: usize = 32;
