@@ -89,6 +89,11 @@ impl Daemon {
         rustix::process::kill_process(id, signal).unwrap();
     }
 
+    /// The process that serves.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Another process has taken over. Gives the one before.
     pub fn succeeded(&mut self, by: Child) -> Child {
         std::mem::replace(&mut self.child, by)
