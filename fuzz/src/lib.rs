@@ -16,6 +16,7 @@ pub mod header;
 pub mod hello;
 mod input;
 pub mod json;
+pub mod memcached;
 pub mod native;
 pub mod packets;
 pub mod protobuf;
