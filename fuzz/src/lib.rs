@@ -20,6 +20,7 @@ pub mod memcached;
 pub mod native;
 pub mod packets;
 pub mod protobuf;
+pub mod records;
 pub mod rings;
 pub mod schema;
 mod types;

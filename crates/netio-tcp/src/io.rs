@@ -103,11 +103,6 @@ impl TcpIo {
         self.connections.len()
     }
 
-    /// The largest datagram payload to any peer.
-    pub fn datagram_bytes_max(&self) -> usize {
-        self.config.datagram_bytes_max
-    }
-
     fn check_peer(&self, peer: SocketAddr) -> Result<(), RouteError> {
         if !self.listener.is_dual_stack() {
             check_peer(self.local_address(), peer)?;

@@ -1,4 +1,4 @@
-//! What a connection carries, as pure functions of bytes.
+//! What a connection carries (W33), as pure functions of bytes.
 //!
 //! Each end sends [`PREAMBLE`] once, then records. A record is a head of [`HEAD_BYTES`] and a train
 //! of datagrams, which lie next to each other:
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_come_back_however_the_stream_is_cut(
+        fn w33_records_come_back_however_the_stream_is_cut(
             records in prop::collection::vec(record(), 0..8),
             pieces in prop::collection::vec(1usize..40, 0..60),
         ) {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_lengths_are_refused_at_the_head() {
+    fn w33_impossible_lengths_are_refused_at_the_head() {
         let over = RECORD_BYTES_MAX as u32 + 1;
         for (len, segment) in [(0u32, 0u32), (0, 1), (5, 0), (5, 6), (over, 1), (u32::MAX, 1)] {
             let head = [len.to_le_bytes(), segment.to_le_bytes()].concat();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn another_protocol_is_refused_at_its_first_byte() {
+    fn w33_another_protocol_is_refused_at_its_first_byte() {
         assert_eq!(read_in_pieces(b"G", &[]).1, Some(Malformed::Preamble));
         assert_eq!(read_in_pieces(b"PETATCP\x02", &[]).1, Some(Malformed::Preamble));
         assert_eq!(read_in_pieces(b"PETA", &[]).1, None);

@@ -1,4 +1,4 @@
-//! Sockets: one that listens, and those that dial from the same address.
+//! Sockets: one that listens, and those that dial from the same address (W33).
 //!
 //! The listening socket is bound alone, so that an address in use is noticed, and shares its port
 //! afterwards (`SO_REUSEPORT`, which only processes of the same user may do), so that the sockets

@@ -18,6 +18,7 @@ mod origin;
 mod resume;
 mod secured;
 mod stalled_ring;
+mod tcp;
 mod without_rings;
 mod workers;
 mod yielding;
