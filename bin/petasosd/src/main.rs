@@ -98,11 +98,13 @@ fn run(options: &Options) -> Result<(), String> {
     let times =
         [Duration::from_micros(options.spin_us), Duration::from_secs(options.drain_timeout)];
     control.keeper = keeper;
+    let transport = options.transport(security);
+    control.gathering = transport.gathering().filter(|_| options.is_open());
     let names = Names::new(options.application.clone());
     let mut daemon = Daemon::new(listener, names, (control, desk), takeover, times);
     daemon.know(schemas);
     if options.is_open() {
-        daemon.open(options.transport(security))?;
+        daemon.open(transport)?;
     }
     notify::ready();
     daemon.run()

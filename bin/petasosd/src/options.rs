@@ -3,12 +3,24 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use petasos::PacketTransport;
+use petasos::config::TcpConfig;
 
 use crate::names::{Account, parse_name};
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
 use crate::transport::TransportConfig;
+
+/// What carries calls between hosts, besides gRPC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Carrier {
+    /// UDP, and shared memory to Petasos processes of this host that attach to no service.
+    #[default]
+    Datagrams,
+    /// TCP connections.
+    Tcp,
+}
 
 /// The managed service: policies on the calls of this host's applications.
 #[derive(Debug, Parser)]
@@ -36,8 +48,8 @@ pub struct Options {
     #[arg(long, value_name = "NAME")]
     pub believe: Vec<String>,
 
-    /// Where other hosts call the services that applications of this one serve, over Petasos
-    /// datagrams.
+    /// Where other hosts call the services that applications of this one serve, over what
+    /// --transport says.
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
 
@@ -52,6 +64,11 @@ pub struct Options {
     /// themselves.
     #[arg(long, value_name = "NAME=TARGET", value_parser = parse_peer)]
     pub peer: Vec<(String, String)>,
+
+    /// What carries calls to and from other hosts, except for gRPC. Both ends of a call must have
+    /// the same.
+    #[arg(long, value_enum, default_value_t)]
+    pub transport: Carrier,
 
     #[command(flatten)]
     pub security: SecurityOptions,
@@ -144,8 +161,12 @@ impl Options {
     /// How they do.
     pub fn transport(&self, security: petasos::Security) -> TransportConfig {
         let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peer.clone());
+        let packets = match self.transport {
+            Carrier::Datagrams => PacketTransport::Datagrams,
+            Carrier::Tcp => PacketTransport::Tcp(TcpConfig::default()),
+        };
         let believed = self.believe.clone();
-        TransportConfig { listen, listen_grpc, security, peers, believed }
+        TransportConfig { listen, listen_grpc, packets, security, peers, believed }
     }
 }
 

@@ -27,10 +27,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use petasos::config::Gathering;
 use petasos::relay::{CallKey, Encoding, RequestName};
 use petasos::rt::ServiceInfo;
 use petasos::untyped::Service;
-use petasos::{Loop, LoopConfig, Security, ServiceChoice, Status};
+use petasos::{Loop, LoopConfig, PacketTransport, Security, ServiceChoice, Status};
 use petasos_base::Time;
 use petasos_message::{Image, NativeMsg, ROOM_BYTES};
 use petasos_service::{
@@ -62,6 +63,8 @@ pub struct TransportConfig {
     pub listen: Option<SocketAddr>,
     /// Where gRPC clients do.
     pub listen_grpc: Option<SocketAddr>,
+    /// What carries calls that are not gRPC's.
+    pub packets: PacketTransport,
     /// How packets and connections are secured.
     pub security: Security,
     /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
@@ -69,6 +72,16 @@ pub struct TransportConfig {
     pub peers: Vec<(String, String)>,
     /// The names of services that are believed about which application calls.
     pub believed: Vec<String>,
+}
+
+impl TransportConfig {
+    /// The switch that TCP has.
+    pub fn gathering(&self) -> Option<Gathering> {
+        match &self.packets {
+            PacketTransport::Tcp(tcp) => Some(tcp.gathering.clone()),
+            PacketTransport::Datagrams => None,
+        }
+    }
 }
 
 /// How a call that is not over goes on.
@@ -109,11 +122,17 @@ impl Transport {
     /// # Errors
     /// A text that says why it cannot.
     pub fn new<M: Memory>(config: TransportConfig, hub: &mut Hub<M>) -> Result<Transport, String> {
-        let TransportConfig { listen, listen_grpc, security, peers, believed } = config;
+        let TransportConfig { listen, listen_grpc, packets: transport, security, peers, believed } =
+            config;
         // The service's own calls go through no service.
         let service = ServiceChoice::Direct;
-        let config =
-            LoopConfig { listen, security: security.clone(), service, ..LoopConfig::default() };
+        let config = LoopConfig {
+            listen,
+            transport,
+            security: security.clone(),
+            service,
+            ..LoopConfig::default()
+        };
         let event_loop =
             Loop::new(config).map_err(|error| format!("cannot open the transport: {error}"))?;
         let descriptor = event_loop.descriptor();

@@ -66,6 +66,13 @@ impl Daemon {
         })
     }
 
+    /// The same over TCP.
+    pub fn start_over_tcp(name: &str, listen: &str, peers: &[(&str, &str)]) -> (Daemon, String) {
+        Daemon::start_with(name, None, listen, peers, |command, _| {
+            command.args(["--transport", "tcp"]);
+        })
+    }
+
     fn start_with(
         name: &str,
         policies: Option<&str>,

@@ -10,8 +10,10 @@ mod without_types;
 
 use std::time::Duration;
 
+use petasos::config::TcpConfig;
 use petasos::{
-    Code, Loop, LoopConfig, Request, Server, ServiceChoice, ServiceConfig, Status, block_on,
+    Code, Loop, LoopConfig, PacketTransport, Request, Server, ServiceChoice, ServiceConfig, Status,
+    block_on,
 };
 
 use support::managed::WorkClient;
@@ -257,6 +259,28 @@ fn stubs_reach_other_hosts_with_and_without_services_there() {
     let event_loop = Loop::new(config).unwrap();
     let client = WorkClient::new(event_loop.channel(address));
     event_loop.block_on(check_all(&client));
+}
+
+#[test]
+fn stubs_reach_other_hosts_over_tcp() {
+    let (here, _) = Daemon::start_over_tcp("tcp-here", "127.0.0.1:0");
+    let (there, address) = Daemon::start_over_tcp("tcp-there", "127.0.0.2:0");
+    let _managed = there.server("server");
+    let event_loop = here.event_loop("client");
+    let client = WorkClient::new(event_loop.channel(address));
+    event_loop.block_on(check_all(&client));
+    drop((client, event_loop));
+    // A client without a service, which chooses TCP by itself; and one that does not.
+    let transport = PacketTransport::Tcp(TcpConfig::default());
+    let direct = LoopConfig { service: ServiceChoice::Direct, ..LoopConfig::default() };
+    let event_loop = Loop::new(LoopConfig { transport, ..direct.clone() }).unwrap();
+    let client = WorkClient::new(event_loop.channel(address));
+    event_loop.block_on(check_all(&client));
+    drop((client, event_loop));
+    let event_loop = Loop::new(direct).unwrap();
+    let client = WorkClient::new(event_loop.channel(address));
+    let refused = event_loop.block_on(client.echo(item("over UDP", 1))).unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
 }
 
 #[test]

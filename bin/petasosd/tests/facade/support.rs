@@ -43,6 +43,13 @@ impl Daemon {
         (daemon, address.parse().unwrap())
     }
 
+    /// The same over TCP.
+    pub fn start_over_tcp(name: &str, listen: &str) -> (Daemon, SocketAddr) {
+        let arguments = ["--listen", listen, "--transport", "tcp"];
+        let (daemon, address) = Daemon::start_saying(name, None, &arguments, "at petasos://");
+        (daemon, address.parse().unwrap())
+    }
+
     /// One with more arguments, and what it says after `before`.
     pub fn start_saying(
         name: &str,

@@ -171,3 +171,23 @@ fn own_address() -> Option<std::net::IpAddr> {
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
+
+#[test]
+fn a_peer_that_never_answers_is_not_dialled_for_long() {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen, socket};
+    let deaf = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&deaf, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("loopback has ports");
+    listen(&deaf, 0).expect("it is bound");
+    let at = SocketAddr::try_from(getsockname(&deaf).expect("it is bound")).expect("of IPv4");
+    // Its queue is full then, and the kernel drops what else asks for a connection.
+    let _first = TcpStream::connect(at).expect("there is room for one");
+    let (mut io, clock) = port_in_time(TcpConfig::default());
+    let route = io.route(at).expect("it is on loopback");
+    let packet = TxPacket { route, head: b"waits", body: &[] };
+    assert_eq!((io.transmit(&[packet]), io.connections()), (0, 1));
+    let patience = TcpConfig::default().dial_patience;
+    pass(&mut io, &clock, patience - Duration::from_nanos(1));
+    assert_eq!((io.transmit(&[packet]), io.connections()), (0, 1));
+    pass(&mut io, &clock, patience);
+    assert_eq!((io.connections(), io.tcp_stats().given_up), (0, 1));
+}
