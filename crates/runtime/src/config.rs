@@ -75,9 +75,9 @@ pub struct LoopConfig {
     /// What carries the packets of its sessions.
     pub transport: PacketTransport,
     /// Whether calls go through the managed service of this host. Then the loop opens no sockets:
-    /// `ip`, `security`, `transport` and `io` are the service's concern, and `listen` is the name under which
-    /// the loop serves there. A loop that would spin before it sleeps gives up its processor
-    /// meanwhile, since the service may need it.
+    /// `ip`, `security`, `transport` and `io` are the service's concern, and `listen` is the name
+    /// under which the loop serves there. A loop that would spin before it sleeps gives up its
+    /// processor meanwhile, since the service may need it.
     pub service: ServiceChoice,
     /// Settings of the endpoint.
     pub endpoint: EndpointConfig,

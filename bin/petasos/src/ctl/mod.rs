@@ -12,6 +12,7 @@ mod schema;
 mod show;
 mod stats;
 mod top;
+mod transport;
 mod upgrade;
 
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum What {
     /// Show or set what applications may have at a time.
     #[command(subcommand)]
     Quota(quota::QuotaCommand),
+    /// Change how packets are handed to what carries them between hosts, while calls run.
+    Transport(transport::TransportArgs),
     /// Show what is counted of calls and engines.
     Stats(stats::StatsArgs),
     /// Show what operators have done, and what others have tried.
@@ -79,6 +82,7 @@ fn done(args: &CtlArgs) -> Result<(), Failed> {
         What::Engine(command) => engine::run(service, command),
         What::Policy(command) => policy::run(service, command),
         What::Schema(command) => schema::run(service, command),
+        What::Transport(args) => transport::run(service, args),
         What::Quota(command) => quota::run(service, command),
         What::Stats(args) => stats::run(service, args),
         What::Audit(args) => audit::run(service, args),

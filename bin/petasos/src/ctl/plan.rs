@@ -18,7 +18,7 @@ pub struct ApplyArgs {
     /// The plan: a JSON list of steps, such as {"attach": {"application": "shop", "kind": "null"}};
     /// `-` is standard input. A step is one of attach, detach, move, configure, upgrade,
     /// add_policy, remove_policy, configure_policy, reload_policies, set_quota, remove_quota,
-    /// load_schema, evict_schema.
+    /// configure_transport, load_schema, evict_schema.
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -42,6 +42,7 @@ enum Step {
     RemoveQuota(Name),
     LoadSchema(LoadArgs),
     EvictSchema(Evict),
+    ConfigureTransport(ConfigureTransport),
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,6 +135,12 @@ struct Evict {
     digest: String,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigureTransport {
+    gathered: bool,
+}
+
 /// Has the service do a plan.
 pub fn run(service: &ServiceArgs, args: &ApplyArgs) -> Result<(), Failed> {
     let text = read(&args.file)?;
@@ -224,6 +231,9 @@ fn write(step: &Step, to: &mut StepMut<'_>) -> Result<(), Failed> {
         }
         Step::EvictSchema(step) => {
             to.evict_schema_mut().set_digest(&step.digest);
+        }
+        Step::ConfigureTransport(step) => {
+            to.configure_transport_mut().set_gathered(step.gathered);
         }
     }
     Ok(())
