@@ -46,7 +46,8 @@ fn c7_only_who_knows_addresses_of_tcp_gets_one() {
     };
     let mut pair = Pair::with(knows(DIALLER), knows(ACCEPTOR));
     pair.transfer();
-    (pair.dialler.take_events(), pair.acceptor.take_events());
+    pair.dialler.take_events();
+    pair.acceptor.take_events();
     assert_eq!(pair.dialler.connection.connect(1, asked, pair.now), Ok(()));
     pair.transfer();
     let requested = Event::ConnectRequested { id: 1, params: asked };
