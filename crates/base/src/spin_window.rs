@@ -8,8 +8,8 @@ use crate::Time;
 const SPIN_MIN: Duration = Duration::from_micros(8);
 /// Who shares the processor and answers soon is away for less.
 const AWAY_MAX: Duration = Duration::from_micros(500);
-/// A loop does not spin for so many times as long as somebody else has computed. One that has little
-/// of the processor is met seldom, and does not matter.
+/// A loop does not spin for so many times as long as somebody else has computed. One that has
+/// little of the processor is met seldom, and does not matter.
 const BARRED_TIMES: u32 = 8;
 /// The same, at most.
 const BARRED_MAX: Duration = Duration::from_millis(200);
@@ -102,7 +102,7 @@ mod tests {
         for away in [AWAY_MAX + US, Duration::from_millis(3), Duration::from_secs(1)] {
             window.came_back(now, now + away);
             let barred = (away * BARRED_TIMES).min(BARRED_MAX);
-            assert_eq!(window.spin(now + away + barred - US), Duration::ZERO);
+            assert_eq!(window.spin(now + away + (barred - US)), Duration::ZERO);
             assert_eq!(window.spin(now + away + barred), MAX);
         }
     }

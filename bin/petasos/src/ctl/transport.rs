@@ -4,7 +4,7 @@ use clap::{ArgAction, Args};
 use petasos_admin::ChangeRequest;
 
 use super::ServiceArgs;
-use crate::typed::Failed;
+use petasos_cli::failed::Failed;
 
 /// The arguments of `petasos ctl transport`.
 #[derive(Args)]
