@@ -146,7 +146,7 @@ mod tests {
             let mut metadata = Metadata::new();
             metadata.append("other", "stays").expect("it is well-formed");
             let append = |value: &&str| metadata.append(CALLER_KEY, value);
-            values.iter().map(append).collect::<Result<(), _>>().expect("they are well-formed");
+            values.iter().try_for_each(append).expect("they are well-formed");
             metadata
         };
         for (values, caller) in [
