@@ -203,7 +203,7 @@ fn wish(input: &mut Input<'_>) -> ConnectParams {
     });
     ConnectParams {
         target: if input.bool() { Target::Any } else { Target::Index(2) },
-        address: DataAddress { port: input.u16(), ip: None },
+        address: DataAddress::udp(input.u16(), None),
         endpoint: 1,
         session: input.u8().into(),
         tag: input.u32(),
@@ -233,14 +233,14 @@ fn grant(wish: &ConnectParams, input: &mut Input<'_>) -> Result<AcceptParams, Re
         response_bytes_max: 1 << 20,
     };
     let local = (wish.local.is_some() && input.bool()).then(|| ([127, 0, 0, 1], 8).into());
-    wish.accept(&limits, server, DataAddress { port: 77, ip: None }, local)
+    wish.accept(&limits, server, DataAddress::udp(77, None), local)
 }
 
 /// Each message once behind the operation that sends it, and whole conversations.
 pub fn seeds() -> Vec<Seed> {
     let params = ConnectParams {
         target: Target::Any,
-        address: DataAddress { port: 0x1234, ip: None },
+        address: DataAddress::udp(0x1234, None),
         endpoint: 1,
         session: 3,
         tag: 0x0abc_def1,

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::task::{TaskResult, target_folder};
 
 /// Programs, by their names.
-const PROGRAMS: [&str; 2] = ["petasosd", "petasos"];
+const PROGRAMS: [&str; 3] = ["petasosd", "petasos", "petasos-dashboard"];
 
 /// Other files: from where, and to where.
 const FILES: [(&str, &str); 8] = [
@@ -33,7 +33,8 @@ pub fn run(root: &Path) -> TaskResult {
     let target = target_folder(root, "");
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root).args(["build", "--release", "--locked", "--target-dir"]).arg(&target);
-    finish(cargo.args(["--package", "petasosd", "--package", "petasos-cli"]))?;
+    let packages = ["petasosd", "petasos-cli", "petasos-dashboard"];
+    finish(cargo.args(packages.iter().flat_map(|package| ["--package", package])))?;
     of(root, &target.join("release"))
 }
 

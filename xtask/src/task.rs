@@ -17,7 +17,7 @@ tasks:
   icount --typed      what typed calls cost beside raw ones and their messages
   icount --engine     what a null engine of the managed service costs per message
   icount --service    what a call between two applications of the managed service costs
-  deb                 build petasosd and petasos for use, and a Debian package of them
+  deb                 build petasosd, petasos and its dashboard, and a Debian package of them
   deb --programs FOLDER
                       the same, of programs that were built before
   soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told

@@ -10,6 +10,7 @@ mod load;
 mod logic;
 mod measure;
 mod messages;
+mod packages;
 mod pool;
 mod rpc;
 mod serve;

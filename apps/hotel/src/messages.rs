@@ -2,20 +2,14 @@
 //! whatever carries the calls. They are prost's, which tonic needs; beside them is tonic's code.
 #![allow(missing_docs, clippy::all, reason = "generated; the .proto files have comments")]
 
-macro_rules! packages {
-    ($($package:ident $file:literal)+) => { $(
+use crate::packages::every_package;
+
+macro_rules! declared {
+    ($($package:ident $name:literal)+) => { $(
         pub mod $package {
-            include!(concat!(env!("OUT_DIR"), "/tonic/", $file, ".rs"));
+            include!(concat!(env!("OUT_DIR"), "/tonic/", $name, ".rs"));
         }
     )+ };
 }
 
-packages! {
-    geo "hotel.geo"
-    profile "hotel.profile"
-    rate "hotel.rate"
-    recommendation "hotel.recommendation"
-    reservation "hotel.reservation"
-    search "hotel.search"
-    user "hotel.user"
-}
+every_package!(declared);

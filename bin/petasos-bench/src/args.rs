@@ -9,6 +9,7 @@ use petasos_base::Clock;
 use petasos_cli::security::SecurityArgs;
 use petasos_endpoint::{
     Backend, Endpoint, EndpointConfig, LocalConfig, LocalIo, Polling, SessionConfig, Switches,
+    TcpConfig, TcpIo,
 };
 use petasos_netio_shm::{ShmConfig, ShmIo};
 use petasos_netio_udp::{UdpConfig, UdpIo};
@@ -73,7 +74,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = parse_slots)]
     pub slots: u32,
     /// Largest datagram payload in bytes, without headers of IP and UDP [default: 8972; shm and
-    /// auto: the optimum for rings]
+    /// auto: the optimum for rings; tcp: the longest possible]
     #[arg(long)]
     pub datagram: Option<usize>,
     /// Go-back-N instead of selective retransmission
@@ -119,6 +120,9 @@ pub enum Experiment {
 pub enum Transport {
     /// Kernel sockets over the loopback device, two processes on two cores
     Udp,
+    /// TCP connections over the loopback device, two processes on two cores; the floor is that of
+    /// `udp`
+    Tcp,
     /// Memory of one thread: measures the cost of the protocol alone
     Loopback,
     /// Shared-memory rings, two processes on two cores
@@ -201,8 +205,11 @@ const BANDWIDTH_BYTES: u32 = 8_000_000;
 impl BenchArgs {
     /// The largest datagram payload in bytes.
     pub fn datagram(&self) -> usize {
-        let rings = matches!(self.transport, Transport::Shm | Transport::Auto);
-        let default = if rings { ShmConfig::default().datagram_bytes_max } else { 8972 };
+        let default = match self.transport {
+            Transport::Shm | Transport::Auto => ShmConfig::default().datagram_bytes_max,
+            Transport::Tcp => TcpConfig::default().datagram_bytes_max,
+            _ => 8972,
+        };
         self.datagram.unwrap_or(default)
     }
 
@@ -314,6 +321,11 @@ impl BenchArgs {
         let shm = ShmConfig { datagram_bytes_max: self.datagram(), ..ShmConfig::default() };
         Ok(match self.transport {
             Transport::Udp | Transport::Loopback => UdpIo::bind(local, self.udp())?.into(),
+            Transport::Tcp => {
+                let datagram_bytes_max = self.datagram();
+                let config = TcpConfig { datagram_bytes_max, ..TcpConfig::default() };
+                TcpIo::bind(local, config)?.into()
+            }
             Transport::Shm => ShmIo::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), shm)?.into(),
             Transport::Xdp => XdpIo::bind(local, &self.xdp(self.queue))?.into(),
             Transport::Auto => {

@@ -42,7 +42,7 @@ impl FloorClient {
     /// An end at `local`, connected to the server's end at `peer`.
     pub fn join(args: &BenchArgs, local: SocketAddr, peer: SocketAddr) -> Result<Self, BenchError> {
         Ok(match args.transport {
-            Transport::Udp | Transport::Loopback => {
+            Transport::Udp | Transport::Tcp | Transport::Loopback => {
                 let mut link = Link::bind(local, SOCKET_BYTES)?;
                 link.join(peer, SocketState::Unconnected)?;
                 FloorClient::Socket(link)
@@ -103,7 +103,7 @@ impl FloorServer {
     /// An end at `local`.
     pub fn open(args: &BenchArgs, local: SocketAddr) -> Result<FloorServer, BenchError> {
         Ok(match args.transport {
-            Transport::Udp | Transport::Loopback => {
+            Transport::Udp | Transport::Tcp | Transport::Loopback => {
                 FloorServer::Socket(Link::bind(local, SOCKET_BYTES)?)
             }
             Transport::Auto | Transport::Shm => {

@@ -1,6 +1,8 @@
 //! `petasos bench managed`: what it reports, that a contender that dies is reported, and that no
 //! process outlives it.
 
+#[path = "managed/hotel.rs"]
+mod hotel;
 #[path = "managed/live.rs"]
 mod live;
 mod support;
@@ -20,7 +22,12 @@ static MEASURING: Mutex<()> = Mutex::new(());
 
 fn managed(options: &[&str]) -> Finished {
     let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
-    bench(&[&["managed", "--turn-ms", "20"], options].concat())
+    bench(&[&["managed"], options].concat())
+}
+
+/// The same in short turns, for what is measured in turns.
+fn in_turns(options: &[&str]) -> Finished {
+    managed(&[&["--turn-ms", "20"], options].concat())
 }
 
 fn json(text: &str) -> Value {
@@ -34,7 +41,7 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn contenders_of_this_program_are_compared_with_the_floor() {
     let options = ["--figure", "table2", "--seconds", "0.3", "--contenders", "relay,direct,tonic"];
-    let json = json(managed(&[&options[..], &["--print-json"]].concat()).success());
+    let json = json(in_turns(&[&options[..], &["--print-json"]].concat()).success());
     assert_eq!((&json["experiment"], &json["figure"]), (&"managed".into(), &"table2".into()));
     assert_eq!(json["skipped"], Value::Array(Vec::new()), "{json}");
     for name in ["relay", "direct", "tonic"] {
@@ -56,11 +63,11 @@ fn contenders_of_this_program_are_compared_with_the_floor() {
 #[test]
 fn threads_and_long_requests_pass_relays_and_proxies() {
     let contenders = ["--contenders", "relay,direct-proxies", "--print-json", "--seconds", "0.2"];
-    let rates = json(managed(&[&["--figure", "5"], &contenders[..]].concat()).success());
+    let rates = json(in_turns(&[&["--figure", "5"], &contenders[..]].concat()).success());
     let threads: Vec<_> = rates["points"].as_array().expect("points").iter().collect();
     assert_eq!(threads.len(), 2);
     let long = ["--figure", "4", "--points", "8 MB"];
-    let long = json(managed(&[&long[..], &contenders[..]].concat()).success());
+    let long = json(in_turns(&[&long[..], &contenders[..]].concat()).success());
     for json in [threads[0], threads[1], &long["points"][0]] {
         for name in ["relay", "direct-proxies"] {
             let row = &json["contenders"][name];

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use petasos_report::duration_us;
 
 use crate::client::{Client, resolve};
-use crate::output;
 use petasos_cli::failure::Failure;
+use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::service::{self, Query, Status};
 use petasos_cli::transport::TransportArgs;

@@ -1,10 +1,13 @@
 //! Code that the programs under `bin/` share: options for transport and security, failures in one
-//! line, and the demonstration services.
+//! line, the demonstration services, and what operators see of the managed service.
 //!
 //! Boundary rule: uses the endpoint and packet I/O; knows no commands.
 
+pub mod admin;
 pub mod connect;
+pub mod failed;
 pub mod failure;
+pub mod output;
 pub mod security;
 pub mod service;
 pub mod transport;

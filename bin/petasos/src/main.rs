@@ -6,14 +6,12 @@
 //!
 //! Boundary rule: uses endpoint, packet I/O and report; implements no mechanism itself.
 
-mod bench;
 mod call;
 mod client;
+mod companion;
 mod ctl;
-mod dashboard;
 mod demo;
 mod doctor;
-mod output;
 mod serve;
 mod size;
 mod typed;
@@ -21,6 +19,7 @@ mod typed;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use petasos_cli::output;
 
 /// Petasos: remote procedure calls in microseconds over plain UDP.
 #[derive(Parser)]
@@ -48,7 +47,7 @@ enum Command {
     Top(Box<ctl::TopArgs>),
     /// Serve a web page that shows the managed service of this host: who calls whom, rates,
     /// latencies, datapaths, policies. It changes nothing.
-    Dashboard(Box<dashboard::DashboardArgs>),
+    Dashboard(companion::CompanionArgs),
     /// Call the demonstration services of `serve`, or any method by its number, with plain bytes.
     Raw(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
@@ -56,7 +55,7 @@ enum Command {
     /// Say what this host supports, and why not.
     Doctor(doctor::DoctorArgs),
     /// Measure latency, rate and bandwidth against what the bare transport allows.
-    Bench(bench::BenchArgs),
+    Bench(companion::CompanionArgs),
 }
 
 fn main() -> ExitCode {
@@ -68,11 +67,11 @@ fn main() -> ExitCode {
         Command::Health(args) => return typed::health(&args),
         Command::Ctl(args) => return ctl::run(&args),
         Command::Top(args) => return ctl::run_top(&args),
-        Command::Dashboard(args) => return dashboard::run(&args),
+        Command::Dashboard(args) => companion::DASHBOARD.run(&args),
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => companion::BENCH.run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

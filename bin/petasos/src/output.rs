@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use petasos_cli::failure::Failure;
+use crate::failure::Failure;
 
 /// Writes `bytes` and a newline to standard output. If the reader has closed it (`| head`), that is
 /// not a failure: the reader has what it wanted.

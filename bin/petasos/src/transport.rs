@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use clap::{Args, ValueEnum};
-use petasos_endpoint::{Backend, LocalConfig, LocalIo};
+use petasos_endpoint::{Backend, LocalConfig, LocalIo, TcpConfig, TcpIo};
 use petasos_netio_shm::{ShmConfig, ShmIo};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_netio_xdp::{XdpConfig, XdpIo};
@@ -23,6 +23,8 @@ pub enum Transport {
     Auto,
     /// Kernel sockets.
     Udp,
+    /// TCP connections, for networks that let nothing else through.
+    Tcp,
     /// Shared memory: processes of this host only.
     Shm,
     /// AF_XDP sockets: UDP past the kernel's stack; needs privileges.
@@ -39,6 +41,7 @@ impl Transport {
         match self {
             Transport::Auto => "auto",
             Transport::Udp => "udp",
+            Transport::Tcp => "tcp",
             Transport::Shm => "shm",
             Transport::Xdp => "xdp",
             Transport::Dpdk => "dpdk",
@@ -90,6 +93,7 @@ impl TransportArgs {
         Ok(match self.transport {
             Transport::Auto => LocalIo::bind(address, &LocalConfig::default())?.into(),
             Transport::Udp => UdpIo::bind(address, UdpConfig::default())?.into(),
+            Transport::Tcp => TcpIo::bind(address, TcpConfig::default())?.into(),
             Transport::Shm => {
                 let name = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let opened = ShmIo::bind(name, ShmConfig::default());

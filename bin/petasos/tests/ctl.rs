@@ -222,6 +222,43 @@ fn a_plan_is_done_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_plan_loads_and_evicts_schemas_or_leaves_them_as_they_are() {
+    let daemon = Daemon::start("plan-schemas", NULL);
+    let proto =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/service/tests/protos/greet.proto");
+    let load = json!({ "load_schema": { "files": [proto] } });
+    let fail = json!({ "attach": { "application": "shop", "kind": "null" } });
+    let known = || daemon.json(&["schema"])["schemas"].clone();
+    let plan = |steps: &[&Value]| daemon.plan(&json!(steps).to_string());
+    // What a failed plan has loaded is spare, as if an application had used it before.
+    let failed = plan(&[&load, &fail]);
+    assert!(failed.stderr.contains("the steps before it were undone"), "{failed:?}");
+    assert_eq!(known()[0]["kept"], "spare");
+    let policy = json!({ "add_policy": { "application": "shop", "kind": "telemetry" } });
+    let done = plan(&[&load, &policy]);
+    assert!(done.success().starts_with("loaded schema "), "{done:?}");
+    let digest = known()[0]["digest"].as_str().expect("a text").to_owned();
+    // What it has evicted is known again, and loaded as it was.
+    let evict = json!({ "evict_schema": { "digest": &digest[..8] } });
+    let failed = plan(&[&evict, &fail]);
+    assert!(failed.stderr.contains("step 2 of 2"), "{failed:?}");
+    assert_eq!((&known()[0]["digest"], &known()[0]["kept"]), (&json!(digest), &json!("loaded")));
+    let evicted = plan(&[&evict]);
+    assert_eq!(evicted.success(), format!("evicted schema {digest}\n"));
+    assert_eq!(known(), json!([]));
+    // Files that are no schema, and digests of none, end it before anything is done.
+    for (wrong, why) in [
+        (json!({ "load_schema": { "files": ["/nowhere/a.proto"] } }), "/nowhere/a.proto"),
+        (json!({ "load_schema": { "files": [] } }), "no file is named"),
+        (json!({ "evict_schema": { "digest": "0000" } }), "begins with `0000`"),
+    ] {
+        let failed = plan(&[&policy, &wrong]);
+        assert!(failed.stderr.contains(why), "{failed:?}");
+    }
+    assert_eq!(daemon.json(&["policy", "list"])["policies"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn failures_say_what_to_do() {
     let daemon = Daemon::start("failures", NULL);
     let unknown = daemon.ctl(&["engine", "attach", "shop", "null"]);

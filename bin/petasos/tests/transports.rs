@@ -30,6 +30,13 @@ fn calls_work_over_every_transport_of_one_host() {
         let answer = server.call(&["echo", "over sockets", "--transport", client]);
         assert_eq!(answer.success(), "over sockets\n");
     }
+    let server = Server::start(&["--transport", "tcp"]);
+    let answer = server.call(&["echo", "over connections", "--transport", "tcp"]);
+    assert_eq!(answer.success(), "over connections\n");
+    // C7: they cannot hear each other, and are told.
+    let finished = server.call(&["echo", "x", "--transport", "udp"]);
+    let line = finished.failure();
+    assert!(line.contains("transports or settings do not fit"), "{line}");
 }
 
 #[test]
@@ -37,7 +44,7 @@ fn an_unknown_transport_is_named_with_those_that_exist() {
     let finished = petasos(&["serve", "--transport", "pigeon"]);
     assert_eq!(finished.code, Some(2), "{finished:?}");
     let said = &finished.stderr;
-    assert!(said.contains("pigeon") && said.contains("auto, udp, shm, xdp"), "{said}");
+    assert!(said.contains("pigeon") && said.contains("auto, udp, tcp, shm, xdp"), "{said}");
 }
 
 #[test]

@@ -31,9 +31,9 @@ use tokio::net::UnixListener;
 
 use crate::control::World;
 use crate::metrics;
+use crate::names::Account;
 use audit::Audit;
 use roles::Roles;
-pub use roles::Viewer;
 use service::Front;
 
 /// The most requests that wait for the loop.
@@ -50,7 +50,7 @@ pub struct AdminOptions {
     /// Their socket.
     pub socket: PathBuf,
     /// Who may look.
-    pub viewers: Vec<Viewer>,
+    pub viewers: Vec<Account>,
     /// Where the audit log is written, besides memory.
     pub audit: Option<PathBuf>,
     /// The file of policies, for reloads.

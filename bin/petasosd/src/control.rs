@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use petasos::config::Gathering;
 use petasos_engine::{Application as Number, Policy};
 use petasos_service::Hub;
 
@@ -50,6 +51,8 @@ pub struct Control {
     file: Option<PathBuf>,
     /// Who keeps schemas on disk, if they are kept.
     pub keeper: Option<Keeper>,
+    /// The switch of what carries packets between hosts, if that is TCP.
+    pub gathering: Option<Gathering>,
 }
 
 /// A policy that is in use.

@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::admin::Desk;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
+use crate::names::{Judged, Names};
 use crate::takeover::Predecessor;
 use crate::transport::{Listeners, Transport, TransportConfig};
 
@@ -35,6 +36,8 @@ const SOCKETS_EVERY: Duration = Duration::from_millis(1);
 /// The same while an application has just said something there and nothing else is to do: who
 /// attaches says several things, and waits for each answer.
 const SOCKETS_WARM_EVERY: Duration = Duration::from_micros(5);
+/// For so long after it has said something.
+const WARM: Duration = Duration::from_micros(50);
 /// So long nobody attaches after the system had no descriptor or memory left for it.
 const LISTENER_PAUSE: Duration = Duration::from_secs(1);
 /// The longest sleep while some application's ring is full, or operators may want more.
@@ -45,6 +48,7 @@ const SAMPLE_EVERY: u32 = 61;
 /// The managed service of a host.
 pub struct Daemon {
     listener: Listener,
+    names: Names,
     hub: Hub<Heaps>,
     members: Vec<Member>,
     control: Control,
@@ -52,7 +56,7 @@ pub struct Daemon {
     /// To and from other hosts, if there is one.
     transport: Option<Transport>,
     clock: SystemClock,
-    spin: Duration,
+    yielder: Yielder,
     /// When sockets were looked at last.
     looked_at: Time,
     /// Until then an application may say more there soon.
@@ -74,6 +78,7 @@ impl Daemon {
     /// sleeps.
     pub fn new(
         listener: Listener,
+        names: Names,
         (control, desk): (Control, Desk),
         takeover: Takeover,
         [spin, drain]: [Duration; 2],
@@ -83,13 +88,14 @@ impl Daemon {
         let (transport, listener_due) = (None, Time::ZERO);
         Daemon {
             listener,
+            names,
             hub,
             members,
             control,
             desk,
             transport,
             clock,
-            spin,
+            yielder: Yielder::new(spin),
             looked_at,
             warm_until,
             is_idle: false,
@@ -132,7 +138,7 @@ impl Daemon {
     /// # Errors
     /// What.
     pub fn run(mut self) -> Result<(), String> {
-        let (mut idle_since, mut yielder) = (None, Yielder::default());
+        let mut idle_since = None;
         loop {
             let now = self.clock.now();
             if self.turn(now)? {
@@ -144,12 +150,12 @@ impl Daemon {
             }
             self.is_idle = true;
             let since = *idle_since.get_or_insert(now);
-            if now - since >= self.spin {
+            if now - since >= self.yielder.spin(now) {
                 self.sleep(now)?;
                 idle_since = None;
             } else {
                 // An application may share the processor.
-                yielder.rest(|| self.clock.now());
+                self.yielder.rest(|| self.clock.now());
             }
         }
     }
@@ -161,7 +167,7 @@ impl Daemon {
             self.looked_at = now;
             has_moved = self.hear_sockets(now)?;
             if has_moved {
-                self.warm_until = now + self.spin;
+                self.warm_until = now + WARM;
             }
         }
         has_moved |= self.each(now, |member, hub| member.hear(hub, now));
@@ -237,6 +243,12 @@ impl Daemon {
         if is_leaving && applicant.hello().versions.newest < HANDOVER_VERSION {
             return applicant.refuse(RefuseCode::Stopping, "attach again, to the successor");
         }
+        let judged = self.names.judge(&name, who);
+        if judged == Judged::Forbidden {
+            eprintln!("petasosd: `{name}` is refused: the name is not for {who:?}");
+            let why = "this name is for processes of another user or group";
+            return applicant.refuse(RefuseCode::Forbidden, why);
+        }
         let quota = self.control.quotas.of(&name);
         let mut terms = Terms { lanes_max: 1, ..Terms::default() };
         // One stream does not take all that may be held.
@@ -257,6 +269,9 @@ impl Daemon {
         let limits = ApplicationLimits { grant_bytes, ..quota };
         let seed = random_seed();
         let mut application = Application::new(number, &name, Heaps(attached), limits, seed);
+        if judged == Judged::Proved {
+            application.prove_name();
+        }
         for (place, policy) in self.control.policies().of(&name).enumerate() {
             if let Err(error) = application.attach(place, policy) {
                 // Without its policies an application makes no calls.
@@ -279,6 +294,7 @@ impl Daemon {
             self.members.iter_mut().all(|member| member.is_held_up(hub) || member.lane.doze());
         if may_sleep {
             self.wait(now)?;
+            self.yielder.slept(self.clock.now() - now);
             // It may be a socket that has woken the service.
             self.looked_at = Time::ZERO;
         }

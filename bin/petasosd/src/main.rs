@@ -11,6 +11,7 @@ mod control;
 mod daemon;
 mod member;
 mod metrics;
+mod names;
 mod notify;
 mod options;
 mod plugins;
@@ -33,6 +34,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use admin::{AdminOptions, Desk};
 use control::Control;
 use daemon::{Daemon, Takeover};
+use names::Names;
 use options::Options;
 use plugins::TRY_PLUGIN;
 use policies::Policies;
@@ -99,10 +101,13 @@ fn run(options: &Options) -> Result<(), String> {
     let times =
         [Duration::from_micros(options.spin_us), Duration::from_secs(options.drain_timeout)];
     control.keeper = keeper;
-    let mut daemon = Daemon::new(listener, (control, desk), takeover, times);
+    let transport = options.transport(security);
+    control.gathering = transport.gathering().filter(|_| options.is_open());
+    let names = Names::new(options.application.clone());
+    let mut daemon = Daemon::new(listener, names, (control, desk), takeover, times);
     daemon.know(schemas);
     if options.is_open() {
-        daemon.open(options.transport(security), listeners)?;
+        daemon.open(transport, listeners)?;
     }
     notify::ready();
     daemon.run()

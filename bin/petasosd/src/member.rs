@@ -17,6 +17,9 @@ use crate::takeover::Predecessor;
 
 /// As many descriptors of an application are handled in a turn.
 const BATCH: usize = 64;
+/// After so many bytes of its messages, it is another one's turn: copying them takes time, and
+/// others may have said little.
+const BATCH_BYTES: u32 = 128 << 10;
 /// As often is an application heard at its socket in a turn: each time, it may ask for something.
 const ASKS_MAX: usize = 8;
 /// By so much a receive heap grows, unless a message needs more.
@@ -137,11 +140,13 @@ impl Member {
         let mut has_said = false;
         let application = hub.application(self.number).ok_or("it is gone")?;
         let mut said = Descriptor::default();
+        let mut bytes = 0u32;
         for _ in 0..BATCH {
-            if !application.has_room() {
+            if bytes >= BATCH_BYTES || !application.has_room() {
                 break;
             }
             if self.lane.pop_into(&mut said).map_err(|error| error.to_string())? {
+                bytes = bytes.saturating_add(said.message().bytes);
                 application.take(&said, now).map_err(|error| error.to_string())?;
             } else {
                 match self.ended {

@@ -3,12 +3,24 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use petasos::PacketTransport;
+use petasos::config::TcpConfig;
 
-use crate::admin::Viewer;
+use crate::names::{Account, parse_name};
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
 use crate::transport::TransportConfig;
+
+/// What carries calls between hosts, besides gRPC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Carrier {
+    /// UDP, and shared memory to Petasos processes of this host that attach to no service.
+    #[default]
+    Datagrams,
+    /// TCP connections.
+    Tcp,
+}
 
 /// The managed service: policies on the calls of this host's applications.
 #[derive(Debug, Parser)]
@@ -24,8 +36,20 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub policies: Option<PathBuf>,
 
-    /// Where other hosts call the services that applications of this one serve, over Petasos
-    /// datagrams.
+    /// A name, and the account whose processes alone may attach under it, as NAME=uid:N or
+    /// NAME=gid:N. May be given several times, also for one name. Such a name is proved: policies
+    /// know it as the identity of a caller of this host, and other services are told it.
+    #[arg(long, value_name = "NAME=WHO", value_parser = parse_name)]
+    pub application: Vec<(String, Account)>,
+
+    /// The name, by its certificate, of a service of another host that is believed about which
+    /// application there calls: policies know that as the identity of its calls. May be given
+    /// several times.
+    #[arg(long, value_name = "NAME")]
+    pub believe: Vec<String>,
+
+    /// Where other hosts call the services that applications of this one serve, over what
+    /// --transport says.
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
 
@@ -41,6 +65,11 @@ pub struct Options {
     #[arg(long, value_name = "NAME=TARGET", value_parser = parse_peer)]
     pub peer: Vec<(String, String)>,
 
+    /// What carries calls to and from other hosts, except for gRPC. Both ends of a call must have
+    /// the same.
+    #[arg(long, value_enum, default_value_t)]
+    pub transport: Carrier,
+
     #[command(flatten)]
     pub security: SecurityOptions,
 
@@ -52,7 +81,7 @@ pub struct Options {
     /// Who may look besides operators, and change nothing: a user or the group of a process, as
     /// `uid:N` or `gid:N`. May be given several times.
     #[arg(long, value_name = "WHO")]
-    pub viewer: Vec<Viewer>,
+    pub viewer: Vec<Account>,
 
     /// Append what operators do, and what others try, to this file: a JSON object per line.
     #[arg(long, value_name = "FILE")]
@@ -100,7 +129,8 @@ pub struct Options {
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub drain_timeout: u64,
 
-    /// How long to look for work before sleeping, in µs.
+    /// How long to look for work before sleeping at most, in µs. It is less when calls are rare,
+    /// or other programs need the processor.
     #[arg(long, value_name = "US", default_value_t = 50)]
     pub spin_us: u64,
 }
@@ -118,7 +148,12 @@ impl Options {
     /// How calls leave this host and come in.
     pub fn transport(&self, security: petasos::Security) -> TransportConfig {
         let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peer.clone());
-        TransportConfig { listen, listen_grpc, security, peers }
+        let packets = match self.transport {
+            Carrier::Datagrams => PacketTransport::Datagrams,
+            Carrier::Tcp => PacketTransport::Tcp(TcpConfig::default()),
+        };
+        let believed = self.believe.clone();
+        TransportConfig { listen, listen_grpc, packets, security, peers, believed }
     }
 }
 

@@ -28,10 +28,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use petasos::config::Gathering;
 use petasos::relay::{CallKey, Encoding, RequestName};
 use petasos::rt::ServiceInfo;
 use petasos::untyped::Service;
-use petasos::{Loop, LoopConfig, Security, ServiceChoice, Status};
+use petasos::{Loop, LoopConfig, PacketTransport, Security, ServiceChoice, Status};
 use petasos_base::Time;
 use petasos_message::{Image, NativeMsg, ROOM_BYTES};
 use petasos_service::{
@@ -39,10 +40,12 @@ use petasos_service::{
     RemoteItem, RemoteLimits, RemoteOutcome,
 };
 
+use crate::names::take_caller;
+
 use channels::Channels;
 use grpc::Grpc;
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
-use relayed::Requests;
+use relayed::{Caller, Requests, Seen};
 use serving::Served;
 use succession::Succession;
 
@@ -62,11 +65,25 @@ pub struct TransportConfig {
     pub listen: Option<SocketAddr>,
     /// Where gRPC clients do.
     pub listen_grpc: Option<SocketAddr>,
+    /// What carries calls that are not gRPC's.
+    pub packets: PacketTransport,
     /// How packets and connections are secured.
     pub security: Security,
     /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
     /// that they stand for.
     pub peers: Vec<(String, String)>,
+    /// The names of services that are believed about which application calls.
+    pub believed: Vec<String>,
+}
+
+impl TransportConfig {
+    /// The switch that TCP has.
+    pub fn gathering(&self) -> Option<Gathering> {
+        match &self.packets {
+            PacketTransport::Tcp(tcp) => Some(tcp.gathering.clone()),
+            PacketTransport::Datagrams => None,
+        }
+    }
 }
 
 /// Sockets of a process that this one takes over from, at which others than this host's connect.
@@ -122,13 +139,19 @@ impl Transport {
         listeners: Option<Listeners>,
         hub: &mut Hub<M>,
     ) -> Result<Transport, String> {
-        let TransportConfig { listen, listen_grpc, security, peers } = config;
+        let TransportConfig { listen, listen_grpc, packets: transport, security, peers, believed } =
+            config;
         let succession = Succession::new(listeners.is_none());
         let Listeners { hosts, grpc } = listeners.unwrap_or_default();
         // The service's own calls go through no service.
         let service = ServiceChoice::Direct;
-        let config =
-            LoopConfig { listen, security: security.clone(), service, ..LoopConfig::default() };
+        let config = LoopConfig {
+            listen,
+            transport,
+            security: security.clone(),
+            service,
+            ..LoopConfig::default()
+        };
         let event_loop = match hosts {
             Some(hosts) => Loop::adopt(config, hosts),
             None => Loop::new(config),
@@ -149,7 +172,7 @@ impl Transport {
             grpc,
             inbox: Arc::default(),
             handles: RemoteCalls::default(),
-            requests: Requests::default(),
+            requests: Requests::believing(believed),
             waiting: RemoteCalls::default(),
             served: HashMap::new(),
             served_changes: u64::MAX,
@@ -353,8 +376,11 @@ impl Transport {
         let Begun { service, method, message, metadata, timeout, peer, is_proved, is_sealed } =
             begun;
         let deadline = timeout.map_or(Time::NEVER, |timeout| now + timeout);
-        let identity = is_proved.then(|| Arc::from(peer.as_str()));
-        let (message, peer) = (message.as_deref(), peer.as_str());
+        let mut metadata = metadata;
+        let said = take_caller(&mut metadata);
+        let caller = self.requests.seen(Caller { name: peer, is_proved, is_sealed }, said);
+        let Seen { name, identity } = caller;
+        let (message, peer) = (message.as_deref(), name.as_str());
         let incoming =
             Incoming { service, method, message, metadata, deadline, peer, identity, is_sealed };
         match hub.begin_remote(incoming, now) {

@@ -326,6 +326,17 @@ impl Descriptor {
         }
     }
 
+    /// The message that it names; nothing if its kind has none.
+    #[inline]
+    pub const fn message(&self) -> Contents {
+        match self {
+            Descriptor::Request(Request { message, .. })
+            | Descriptor::Message { message, .. }
+            | Descriptor::End { message, .. } => *message,
+            _ => Contents::NONE,
+        }
+    }
+
     /// The bytes of a ring's slot (D4).
     pub fn to_bytes(&self) -> [u8; DESCRIPTOR_BYTES] {
         let bare = |call: &CallNumber| Words::new(self.kind(), *call);

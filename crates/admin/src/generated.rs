@@ -13,7 +13,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x005\x1apetasos.admin.v1.AddPolicy\x10\x00\x04\x01\x0bapplication\x00\x00\t\
+        b"\x01\x006\x1apetasos.admin.v1.AddPolicy\x10\x00\x04\x01\x0bapplication\x00\x00\t\
         \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x1cpet\
         asos.admin.v1.Application\x10\x00\r\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\
         \x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x05calls\x00\
@@ -21,10 +21,10 @@ mod generated {
         items_queued\x00\x00\x04\n\nitems_held\x00\x00\x04\x0b\x07engines\x00\x00\r\x0c\x08\
         bindings\x00\x00\r\r\x06serves\x00\x02\t!petasos.admin.v1.ApplicationStats\x10\x00\
         \x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x05calls\x00\x02\x0b\x07\x04\
-        \x07engines\x00\x02\x0b\x11\x05\x07refused\x00\x00\x04\x1dpetasos.admin.v1.Attach\
+        \x07engines\x00\x02\x0b\x12\x05\x07refused\x00\x00\x04\x1dpetasos.admin.v1.Attach\
         Engine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\t\x03\rconfig\
         uration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.AttachedQuota\x10\x00\
-        \x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b*\x1bpetasos.admin.v1.AuditE\
+        \x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b+\x1bpetasos.admin.v1.AuditE\
         ntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\x03\x03\x03ui\
         d\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\x00\x00\t\x07\
         \x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\x07message\x00\
@@ -33,15 +33,16 @@ mod generated {
         \x00\r\x05\x0cschema_bytes\x00\x00\x04\x1apetasos.admin.v1.CallStats\x10\x00\t\x01\
         \x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder_way\
         \x00\x00\x04\x05\x05ended\x00\x02\x0b\n\x06\rrequest_bytes\x00\x00\x04\x07\x0eres\
-        ponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x17\x1e\
-        petasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b1\x1fpetasos.a\
+        ponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x18\x1e\
+        petasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b2\x1fpetasos.a\
         dmin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1apetasos.admin.v1.Code\
         Count\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\x04 petasos.admin.v1\
-        .ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x10\x02\rconfiguration\x00\
+        .ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x11\x02\rconfiguration\x00\
         \x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\x01\x02id\x00\x00\x04\x02\rco\
-        nfiguration\x00\x00\t\x19petasos.admin.v1.Datapath\x10\x00\x03\x01\x06number\x00\x00\
-        \r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x0f\x1dpetasos.admin.v1.Detac\
-        hEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x10\x17petasos.admin.v1.Engine\x10\x00\
+        nfiguration\x00\x00\t#petasos.admin.v1.ConfigureTransport\x10\x00\x01\x01\x08gath\
+        ered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\x03\x01\x06number\x00\x00\r\
+        \x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x10\x1dpetasos.admin.v1.DetachE\
+        ngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x11\x17petasos.admin.v1.Engine\x10\x00\
         \x06\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\x06policy\x00\x00\x04\x04\
         \ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\x06\x06report\x00\x00\t\x19\
         petasos.admin.v1.EngineAt\x10\x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\
@@ -61,45 +62,45 @@ mod generated {
         min.v1.ListAuditResponse\x10\x00\x01\x01\x07entries\x00\x02\x0b\x05%petasos.admin\
         .v1.ListDatapathsRequest\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_rep\
         orts\x00\x00\x08&petasos.admin.v1.ListDatapathsResponse\x10\x00\x01\x01\tdatapath\
-        s\x00\x02\x0b\r!petasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1.L\
-        istKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\x0b\x15$petasos.admin.v1.ListPo\
-        liciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08\
-        policies\x00\x02\x0b)\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\
-        \x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b\
-        *\x02\x08attached\x00\x02\x0b\x04#petasos.admin.v1.ListSchemasRequest\x10\x00\x00\
-        $petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x06\
-        \x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x16\
-        \x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c\x1bpetasos.\
-        admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x10\x02\x02to\x00\x00\r\
-        \x19petasos.admin.v1.Overview\x10\x00\x06\x01\x05stats\x00\x01\x0b0\x02\x0capplic\
-        ations\x00\x01\x0b\x19\x03\tdatapaths\x00\x01\x0b\x1d\x04\x08policies\x00\x01\x0b\
-        !\x05\x06quotas\x00\x01\x0b#\x06\x05audit\x00\x01\x0b\x1b\x17petasos.admin.v1.Pol\
-        icy\x10\x00\x05\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\
+        s\x00\x02\x0b\x0e!petasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1\
+        .ListKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\x0b\x16$petasos.admin.v1.List\
+        PoliciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\
+        \x08policies\x00\x02\x0b*\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasReque\
+        st\x10\x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\
+        \x0b+\x02\x08attached\x00\x02\x0b\x04#petasos.admin.v1.ListSchemasRequest\x10\x00\
+        \x00$petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\x02\x0b\
+        \x06\x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\
+        \x17\x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c\x1bpeta\
+        sos.admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x11\x02\x02to\x00\x00\
+        \r\x19petasos.admin.v1.Overview\x10\x00\x06\x01\x05stats\x00\x01\x0b1\x02\x0cappl\
+        ications\x00\x01\x0b\x1a\x03\tdatapaths\x00\x01\x0b\x1e\x04\x08policies\x00\x01\x0b\
+        \"\x05\x06quotas\x00\x01\x0b$\x06\x05audit\x00\x01\x0b\x1c\x17petasos.admin.v1.Po\
+        licy\x10\x00\x05\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\
         \x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\x00\x00\r\x16petasos.admin.v1.\
         Quota\x10\x00\x06\x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11\
         message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_b\
         ytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x1fpetasos.admin.v1.Reloa\
         dPolicies\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\
         \x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x19\
-        petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b*\x1dpetasos.admin.\
+        petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b+\x1dpetasos.admin.\
         v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.Stat\
         sResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\x02\x0b\x02\
         \x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\x04\x05\x04\
-        gone\x00\x02\x0b\x07\x15petasos.admin.v1.Step\x10\x01\x04what\r\x01\rattach_engin\
-        e\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x0e\x03\x0bmove_engine\x00\
-        \x05\x00\x0b\'\x04\x10configure_engine\x00\x05\x00\x0b\x0b\x05\x0eupgrade_engine\x00\
-        \x05\x00\x0b2\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b\
-        ,\x08\x10configure_policy\x00\x05\x00\x0b\x0c\t\x0freload_policies\x00\x05\x00\x0b\
-        +\n\tset_quota\x00\x05\x00\x0b.\x0b\x0cremove_quota\x00\x05\x00\x0b-\x0c\x0bload_\
-        schema\x00\x05\x00\x0b&\r\x0cevict_schema\x00\x05\x00\x0b\x12\x1epetasos.admin.v1\
-        .UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x10%petasos.admin.v1.WatchOv\
-        erviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11audit_entries_max\x00\
-        \x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b/\x02\
-        \x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x0c\x06Change\x08\t\x00\
-        \tGetSchema\x13\x14\x04\x10ListApplications\x18\x19\x04\tListAudit\x1a\x1b\x04\rL\
-        istDatapaths\x1c\x1d\x04\tListKinds\x1e\x1f\x04\x0cListPolicies !\x04\nListQuotas\
-        \"#\x04\x0bListSchemas$%\x04\x05Stats/0\x04\rWatchOverview3(\x02\nWatchStats40\x02\
-        ",
+        gone\x00\x02\x0b\x07\x15petasos.admin.v1.Step\x10\x01\x04what\x0e\x01\rattach_eng\
+        ine\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x0f\x03\x0bmove_engine\
+        \x00\x05\x00\x0b(\x04\x10configure_engine\x00\x05\x00\x0b\x0b\x05\x0eupgrade_engi\
+        ne\x00\x05\x00\x0b3\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\
+        \x00\x0b-\x08\x10configure_policy\x00\x05\x00\x0b\x0c\t\x0freload_policies\x00\x05\
+        \x00\x0b,\n\tset_quota\x00\x05\x00\x0b/\x0b\x0cremove_quota\x00\x05\x00\x0b.\x0c\x0b\
+        load_schema\x00\x05\x00\x0b\'\r\x0cevict_schema\x00\x05\x00\x0b\x13\x0e\x13config\
+        ure_transport\x00\x05\x00\x0b\r\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\
+        \x06engine\x00\x01\x0b\x11%petasos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0b\
+        interval_ms\x00\x00\r\x02\x11audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchS\
+        tatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b0\x02\x0binterval_ms\x00\x00\r\x01\
+        \x16petasos.admin.v1.Admin\x10\x0c\x06Change\x08\t\x00\tGetSchema\x14\x15\x04\x10\
+        ListApplications\x19\x1a\x04\tListAudit\x1b\x1c\x04\rListDatapaths\x1d\x1e\x04\tL\
+        istKinds\x1f \x04\x0cListPolicies!\"\x04\nListQuotas#$\x04\x0bListSchemas%&\x04\x05\
+        Stats01\x04\rWatchOverview4)\x02\nWatchStats51\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -1914,6 +1915,55 @@ mod generated {
         }
     }
 
+    /// Changes how packets are handed to what carries them between hosts, while calls run. Only TCP
+    /// has something to change.
+    #[repr(C)]
+    pub struct ConfigureTransport {
+        unknown: rt::Unknown, // 0
+        gathered: bool,       // 8
+        reserved: [u8; 7],    // 9
+    }
+
+    rt::message! {
+        ConfigureTransport, ConfigureTransportMut, ConfigureTransportMsg, SCHEMA, index 13, bytes 16;
+        gathered: 1;
+    }
+
+    impl ConfigureTransport {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<ConfigureTransport> {
+            rt::Msg::new()
+        }
+
+        /// Whether a batch of packets is sent in one system call, or each of its pieces in one of its own.
+        ///
+        /// `bool gathered = 1`
+        pub fn gathered(&self) -> bool {
+            self.gathered
+        }
+    }
+
+    /// Writes a [`ConfigureTransport`]; reads as one.
+    pub struct ConfigureTransportMut<'a>(rt::Edit<'a, ConfigureTransport>);
+
+    impl ConfigureTransportMut<'_> {
+        /// `bool gathered = 1`
+        pub fn set_gathered(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.gathered = value;
+            self
+        }
+    }
+
+    impl ConfigureTransportMsg {
+        /// `bool gathered = 1`
+        pub fn set_gathered(&mut self, value: bool) -> ConfigureTransportMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_gathered(value);
+            edit
+        }
+    }
+
     /// The engines of an application.
     #[repr(C)]
     pub struct Datapath {
@@ -1925,7 +1975,7 @@ mod generated {
     }
 
     rt::message! {
-        Datapath, DatapathMut, DatapathMsg, SCHEMA, index 13, bytes 48;
+        Datapath, DatapathMut, DatapathMsg, SCHEMA, index 14, bytes 48;
         name: 2, engines: 3, number: 1;
     }
 
@@ -2012,7 +2062,7 @@ mod generated {
     }
 
     rt::message! {
-        DetachEngine, DetachEngineMut, DetachEngineMsg, SCHEMA, index 14, bytes 16;
+        DetachEngine, DetachEngineMut, DetachEngineMsg, SCHEMA, index 15, bytes 16;
         engine: 1;
     }
 
@@ -2096,7 +2146,7 @@ mod generated {
     }
 
     rt::message! {
-        Engine, EngineMut, EngineMsg, SCHEMA, index 15, bytes 72;
+        Engine, EngineMut, EngineMsg, SCHEMA, index 16, bytes 72;
         kind: 1, policy: 3, configuration: 5, report: 6, version: 2, is_overridden: 4;
     }
 
@@ -2251,7 +2301,7 @@ mod generated {
     }
 
     rt::message! {
-        EngineAt, EngineAtMut, EngineAtMsg, SCHEMA, index 16, bytes 48;
+        EngineAt, EngineAtMut, EngineAtMsg, SCHEMA, index 17, bytes 48;
         application: 1, kind: 3, place: 2;
     }
 
@@ -2365,7 +2415,7 @@ mod generated {
     }
 
     rt::message! {
-        EngineStats, EngineStatsMut, EngineStatsMsg, SCHEMA, index 17, bytes 56;
+        EngineStats, EngineStatsMut, EngineStatsMsg, SCHEMA, index 18, bytes 56;
         kind: 1, items: 2, ended: 3, sampled_ns: 4, sampled_items: 5;
     }
 
@@ -2496,7 +2546,7 @@ mod generated {
     }
 
     rt::message! {
-        EvictSchema, EvictSchemaMut, EvictSchemaMsg, SCHEMA, index 18, bytes 24;
+        EvictSchema, EvictSchemaMut, EvictSchemaMsg, SCHEMA, index 19, bytes 24;
         digest: 1;
     }
 
@@ -2543,7 +2593,7 @@ mod generated {
     }
 
     rt::message! {
-        GetSchemaRequest, GetSchemaRequestMut, GetSchemaRequestMsg, SCHEMA, index 19, bytes 24;
+        GetSchemaRequest, GetSchemaRequestMut, GetSchemaRequestMsg, SCHEMA, index 20, bytes 24;
         digest: 1;
     }
 
@@ -2590,7 +2640,7 @@ mod generated {
     }
 
     rt::message! {
-        GetSchemaResponse, GetSchemaResponseMut, GetSchemaResponseMsg, SCHEMA, index 20, bytes 24;
+        GetSchemaResponse, GetSchemaResponseMut, GetSchemaResponseMsg, SCHEMA, index 21, bytes 24;
         schema: 1;
     }
 
@@ -2642,7 +2692,7 @@ mod generated {
     }
 
     rt::message! {
-        Kind, KindMut, KindMsg, SCHEMA, index 21, bytes 32;
+        Kind, KindMut, KindMsg, SCHEMA, index 22, bytes 32;
         name: 1, version: 2;
     }
 
@@ -2717,7 +2767,7 @@ mod generated {
     }
 
     rt::message! {
-        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 22, bytes 64;
+        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 23, bytes 64;
         digest: 1, bytes: 2, first_service: 5, messages: 3, services: 4, bindings: 6, is_loaded: 7;
     }
 
@@ -2891,7 +2941,7 @@ mod generated {
     }
 
     rt::message! {
-        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 23, bytes 24;
+        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 24, bytes 24;
         latency_max_ns: 1, calls: 2;
     }
 
@@ -2958,7 +3008,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 24, bytes 8;
+        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 25, bytes 8;
     }
 
     impl ListApplicationsRequest {
@@ -2979,7 +3029,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 25, bytes 24;
+        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 26, bytes 24;
         applications: 1;
     }
 
@@ -3025,7 +3075,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 26, bytes 16;
+        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 27, bytes 16;
         entries_max: 1;
     }
 
@@ -3072,7 +3122,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 27, bytes 24;
+        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 28, bytes 24;
         entries: 1;
     }
 
@@ -3119,7 +3169,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 28, bytes 32;
+        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 29, bytes 32;
         application: 1, with_reports: 2;
     }
 
@@ -3187,7 +3237,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 29, bytes 24;
+        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 30, bytes 24;
         datapaths: 1;
     }
 
@@ -3231,7 +3281,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 30, bytes 8;
+        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 31, bytes 8;
     }
 
     impl ListKindsRequest {
@@ -3252,7 +3302,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 31, bytes 24;
+        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 32, bytes 24;
         kinds: 1;
     }
 
@@ -3296,7 +3346,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 32, bytes 8;
+        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 33, bytes 8;
     }
 
     impl ListPoliciesRequest {
@@ -3318,7 +3368,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 33, bytes 40;
+        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 34, bytes 40;
         policies: 1, file: 2;
     }
 
@@ -3383,7 +3433,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 34, bytes 8;
+        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 35, bytes 8;
     }
 
     impl ListQuotasRequest {
@@ -3405,7 +3455,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 35, bytes 40;
+        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 36, bytes 40;
         quotas: 1, attached: 2;
     }
 
@@ -3468,7 +3518,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 36, bytes 8;
+        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 37, bytes 8;
     }
 
     impl ListSchemasRequest {
@@ -3492,7 +3542,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 37, bytes 56;
+        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 38, bytes 56;
         bindings: 1, bytes: 2, bytes_max: 3, schemas: 4;
     }
 
@@ -3600,7 +3650,7 @@ mod generated {
     }
 
     rt::message! {
-        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 38, bytes 24;
+        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 39, bytes 24;
         schema: 1;
     }
 
@@ -3649,7 +3699,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 39, bytes 24;
+        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 40, bytes 24;
         engine: 1, to: 2;
     }
 
@@ -3753,7 +3803,7 @@ mod generated {
     }
 
     rt::message! {
-        Overview, OverviewMut, OverviewMsg, SCHEMA, index 40, bytes 56;
+        Overview, OverviewMut, OverviewMsg, SCHEMA, index 41, bytes 56;
         stats: 1, applications: 2, datapaths: 3, policies: 4, quotas: 5, audit: 6;
     }
 
@@ -4096,7 +4146,7 @@ mod generated {
     }
 
     rt::message! {
-        Policy, PolicyMut, PolicyMsg, SCHEMA, index 41, bytes 72;
+        Policy, PolicyMut, PolicyMsg, SCHEMA, index 42, bytes 72;
         id: 1, application: 2, kind: 3, configuration: 4, datapaths: 5;
     }
 
@@ -4234,7 +4284,7 @@ mod generated {
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 42, bytes 72;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 43, bytes 72;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
         held_bytes_max: 5, descriptors_max: 6;
     }
@@ -4492,7 +4542,7 @@ mod generated {
     }
 
     rt::message! {
-        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 43, bytes 8;
+        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 44, bytes 8;
     }
 
     impl ReloadPolicies {
@@ -4513,7 +4563,7 @@ mod generated {
     }
 
     rt::message! {
-        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 44, bytes 16;
+        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 45, bytes 16;
         id: 1;
     }
 
@@ -4560,7 +4610,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 45, bytes 24;
+        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 46, bytes 24;
         application: 1;
     }
 
@@ -4607,7 +4657,7 @@ mod generated {
     }
 
     rt::message! {
-        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 46, bytes 16;
+        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 47, bytes 16;
         quota: 1;
     }
 
@@ -4685,7 +4735,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 47, bytes 24;
+        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 48, bytes 24;
         application: 1;
     }
 
@@ -4736,7 +4786,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 48, bytes 64;
+        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 49, bytes 64;
         time_ns: 1, applications: 2, methods_left_out: 3, applications_gone: 4, gone: 5;
     }
 
@@ -4863,12 +4913,12 @@ mod generated {
     }
 
     rt::message! {
-        Step, StepMut, StepMsg, SCHEMA, index 49, bytes 32;
+        Step, StepMut, StepMsg, SCHEMA, index 50, bytes 32;
         what: oneof {
             link 1 AttachEngine, link 2 DetachEngine, link 3 MoveEngine, link 4 ConfigureEngine,
             link 5 UpgradeEngine, link 6 AddPolicy, link 7 RemovePolicy, link 8 ConfigurePolicy,
             link 9 ReloadPolicies, link 10 SetQuota, link 11 RemoveQuota, link 12 LoadSchema,
-            link 13 EvictSchema
+            link 13 EvictSchema, link 14 ConfigureTransport
         };
     }
 
@@ -4894,6 +4944,7 @@ mod generated {
                 11 => Some(step::What::RemoveQuota(self.what.link())),
                 12 => Some(step::What::LoadSchema(self.what.link())),
                 13 => Some(step::What::EvictSchema(self.what.link())),
+                14 => Some(step::What::ConfigureTransport(self.what.link())),
                 _ => None,
             }
         }
@@ -5078,6 +5129,19 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(13, arena).into()
         }
+
+        /// `ConfigureTransport configure_transport = 14`, in `oneof what`: copied whole.
+        pub fn set_configure_transport(&mut self, value: &ConfigureTransport) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(14, arena, value);
+            self
+        }
+
+        /// `ConfigureTransport configure_transport = 14`, in `oneof what`: made if it is absent.
+        pub fn configure_transport_mut(&mut self) -> ConfigureTransportMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(14, arena).into()
+        }
     }
 
     impl StepMsg {
@@ -5256,6 +5320,19 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(13, arena).into()
         }
+
+        /// `ConfigureTransport configure_transport = 14`, in `oneof what`: copied whole.
+        pub fn set_configure_transport(&mut self, value: &ConfigureTransport) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_configure_transport(value);
+            edit
+        }
+
+        /// `ConfigureTransport configure_transport = 14`, in `oneof what`: made if it is absent.
+        pub fn configure_transport_mut(&mut self) -> ConfigureTransportMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(14, arena).into()
+        }
     }
 
     /// Makes an engine anew, of the kind's version that the service has, with its configuration and its
@@ -5267,7 +5344,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 50, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 51, bytes 16;
         engine: 1;
     }
 
@@ -5346,7 +5423,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 51, bytes 16;
+        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 52, bytes 16;
         interval_ms: 1, audit_entries_max: 2;
     }
 
@@ -5416,7 +5493,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 52, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 53, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -5618,8 +5695,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0xf7, 0xa3, 0x2e, 0x06, 0x9d, 0x77, 0x80, 0xd0, 0xfa, 0xec, 0xc0, 0x48, 0x67, 0x1c,
-            0x88, 0xf5,
+            0x66, 0xed, 0x43, 0x2a, 0xf2, 0x40, 0x6b, 0x25, 0x40, 0xe5, 0xab, 0xb3, 0x33, 0x65,
+            0x1a, 0x07,
         ],
         methods: &[
             calls::MethodInfo {
@@ -5941,6 +6018,8 @@ mod generated {
             LoadSchema(&'a super::LoadSchema),
             /// `EvictSchema evict_schema = 13`
             EvictSchema(&'a super::EvictSchema),
+            /// `ConfigureTransport configure_transport = 14`
+            ConfigureTransport(&'a super::ConfigureTransport),
         }
     }
 }

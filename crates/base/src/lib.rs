@@ -13,6 +13,7 @@ mod log_linear;
 mod prefetch;
 mod rng;
 mod slot_lists;
+mod spin_window;
 pub mod sync;
 mod time;
 mod wheel;

@@ -9,7 +9,6 @@
 //! This module refuses nothing. Code that is about to take more memory for a peer asks [`admits`]
 //! first, and tells the peer if there is no room. Several such requests may be admitted before any
 //! of them allocates, so the account may exceed its limit by what was admitted.
-//! answers that there is no room. So the account may pass its limit, by what was admitted before.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -212,6 +212,11 @@ impl MsgBuf {
         numbers.tail.take().map_or_else(Vec::new, |tail| tail.into_segments())
     }
 
+    /// What was attached ([`MsgBuf::attach`]) and not taken, in order.
+    pub fn attached(&self) -> &[Bytes] {
+        self.tail().map_or(&[], Tail::segments)
+    }
+
     /// Whether there is a tail, so that slices do not contain the whole message.
     #[inline]
     pub fn has_tail(&self) -> bool {
@@ -256,6 +261,12 @@ impl MsgBuf {
     #[inline]
     pub fn data_ptr(&mut self) -> NonNull<u8> {
         self.data()
+    }
+
+    /// Like [`MsgBuf::data_ptr`], to be read from.
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data().as_ptr()
     }
 
     /// Sets the length to that of `data` and copies it in.

@@ -8,7 +8,6 @@
 //! Invariants: no segment is empty; `headers` has an entry for each packet up to the last that was
 //! written, but only those of packets within one piece are valid; `stitched` has each other packet
 //! once.
-//! written, of which only those within one piece count; `stitched` has each of the others once.
 
 use bytes::Bytes;
 
@@ -31,6 +30,10 @@ impl Tail {
         assert!(segments.len() <= SEGMENTS_MAX, "a tail of a few segments");
         segments.retain(|segment| !segment.is_empty());
         Tail { segments, headers: Vec::new(), stitched: Vec::new() }
+    }
+
+    pub(crate) fn segments(&self) -> &[Bytes] {
+        &self.segments
     }
 
     pub(crate) fn into_segments(self) -> Vec<Bytes> {

@@ -20,9 +20,10 @@ fn python() -> Option<&'static str> {
     })
 }
 
-/// A folder with certificates for several names.
-fn certificates() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-certificates");
+/// A folder with certificates for several names. Each test has its own: they run at once.
+fn certificates(test: &str) -> PathBuf {
+    let name = format!("python-certificates-{test}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     let authority = certificates::Authority::default();
     for name in ["server.test", "client.test", "stranger.test"] {
@@ -36,8 +37,8 @@ fn certificates() -> PathBuf {
     folder
 }
 
-/// Runs the package's tests of these classes, or all of them.
-fn run_tests(classes: &[&str], variables: &[(&str, &str)]) {
+/// Runs the package's tests of these classes, or all of them, for `test`.
+fn run_tests(test: &str, classes: &[&str], variables: &[(&str, &str)]) {
     assert!(petasos_capi::petasos_abi_version() > 0);
     let Some(python) = python() else {
         let needed = "python3 of version 3.9 or later with the package `protobuf`";
@@ -49,7 +50,7 @@ fn run_tests(classes: &[&str], variables: &[(&str, &str)]) {
         .arg("tests/test_calls.py")
         .args(classes)
         .env("PETASOS_LIBRARY", executable.with_file_name("libpetasos_capi.so"))
-        .env("PETASOS_TEST_CERTIFICATES", certificates())
+        .env("PETASOS_TEST_CERTIFICATES", certificates(test))
         .env("PYTHONPATH", package.join("src"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .envs(variables.iter().copied())
@@ -62,11 +63,12 @@ fn run_tests(classes: &[&str], variables: &[(&str, &str)]) {
 /// The crate is linked so that cargo makes the shared library, too.
 #[test]
 fn the_python_package_passes_its_tests() {
-    run_tests(&[], &[]);
+    run_tests("direct", &[], &[]);
 }
 
 #[test]
 fn what_works_over_datagrams_works_through_the_managed_service() {
     let Some(daemon) = process::Process::start("python") else { return };
-    run_tests(&["Datagrams", "Examples"], &[("PETASOS_SERVICE", &daemon.service())]);
+    let service = [("PETASOS_SERVICE", &*daemon.service())];
+    run_tests("managed", &["Datagrams", "Examples"], &service);
 }

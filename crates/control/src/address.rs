@@ -8,16 +8,26 @@ use crate::fields::{Reader, Write};
 /// Where an endpoint receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataAddress {
-    /// The UDP port; not 0.
+    /// The port of UDP or TCP; not 0.
     pub port: u16,
     /// The IP address. `None` means the address at the other end of the TCP connection.
     pub ip: Option<IpAddr>,
+    /// Whether packets travel over TCP.
+    pub tcp: bool,
 }
+
+/// In the byte that names the family of the IP address: packets travel over TCP.
+const OVER_TCP: u8 = 16;
 
 impl DataAddress {
     /// A local name in the form that it has on the wire.
     pub(crate) fn of_name(name: SocketAddr) -> DataAddress {
-        DataAddress { port: name.port(), ip: Some(name.ip()) }
+        DataAddress::udp(name.port(), Some(name.ip()))
+    }
+
+    /// An address for datagrams.
+    pub const fn udp(port: u16, ip: Option<IpAddr>) -> DataAddress {
+        DataAddress { port, ip, tcp: false }
     }
 
     pub(crate) fn validate(&self) -> Result<(), Malformed> {
@@ -30,14 +40,15 @@ impl DataAddress {
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.put_u16(self.port);
+        let over = if self.tcp { OVER_TCP } else { 0 };
         match self.ip {
-            None => out.put_u8(0),
+            None => out.put_u8(over),
             Some(IpAddr::V4(ip)) => {
-                out.put_u8(4);
+                out.put_u8(4 | over);
                 out.extend_from_slice(&ip.octets());
             }
             Some(IpAddr::V6(ip)) => {
-                out.put_u8(6);
+                out.put_u8(6 | over);
                 out.extend_from_slice(&ip.octets());
             }
         }
@@ -45,12 +56,14 @@ impl DataAddress {
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<DataAddress, Malformed> {
         let port = reader.u16()?;
-        let ip = match reader.u8()? {
+        let family = reader.u8()?;
+        let tcp = family & OVER_TCP != 0;
+        let ip = match family & !OVER_TCP {
             0 => None,
             4 => Some(Ipv4Addr::from(reader.array::<4>()?).into()),
             6 => Some(Ipv6Addr::from(reader.array::<16>()?).into()),
             _ => return Err(Malformed::Value("address")),
         };
-        Ok(DataAddress { port, ip })
+        Ok(DataAddress { port, ip, tcp })
     }
 }

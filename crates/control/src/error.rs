@@ -150,6 +150,9 @@ pub enum ConnectError {
     /// The named field is out of its range. The caller's fault.
     #[error("field `{0}` is out of range")]
     InvalidField(&'static str),
+    /// The peer does not know data addresses of TCP.
+    #[error("the peer does not know packets over TCP")]
+    NoTcp,
     /// An unanswered attempt already uses the id. The caller's fault.
     #[error("the connect id is in use")]
     IdInUse,

@@ -21,6 +21,8 @@ impl Capabilities {
     pub const SERVER: Capabilities = Capabilities(2);
     /// The process understands the local part of connects and of their replies (C17).
     pub const LOCAL: Capabilities = Capabilities(4);
+    /// The process understands data addresses of TCP (C7).
+    pub const TCP: Capabilities = Capabilities(8);
 
     /// The capabilities whose bits are set.
     pub const fn from_bits(bits: u32) -> Capabilities {

@@ -15,6 +15,7 @@ use petasos_netio_dpdk::DpdkIo;
 use petasos_netio_fabric::FabricIo;
 use petasos_netio_local::LocalIo;
 use petasos_netio_shm::ShmIo;
+use petasos_netio_tcp::TcpIo;
 use petasos_netio_udp::UdpIo;
 use petasos_netio_xdp::XdpIo;
 
@@ -29,6 +30,8 @@ pub enum Backend {
     Local(Box<LocalIo>),
     /// Shared memory alone: only peers on the same host can be reached.
     Shm(Box<ShmIo>),
+    /// TCP connections.
+    Tcp(Box<TcpIo>),
     /// AF_XDP sockets: UDP that bypasses the kernel's stack.
     Xdp(Box<XdpIo>),
     /// DPDK's poll-mode drivers. The loop never sleeps, whatever its configuration says.
@@ -49,6 +52,7 @@ macro_rules! each {
             Backend::Udp($io) => $call,
             Backend::Local($io) => $call,
             Backend::Shm($io) => $call,
+            Backend::Tcp($io) => $call,
             Backend::Xdp($io) => $call,
             #[cfg(feature = "dpdk")]
             Backend::Dpdk($io) => $call,
@@ -87,6 +91,12 @@ impl From<LocalIo> for Backend {
 impl From<ShmIo> for Backend {
     fn from(io: ShmIo) -> Backend {
         Backend::Shm(Box::new(io))
+    }
+}
+
+impl From<TcpIo> for Backend {
+    fn from(io: TcpIo) -> Backend {
+        Backend::Tcp(Box::new(io))
     }
 }
 
@@ -222,6 +232,11 @@ impl Backend {
             Backend::Fabric(_) => true,
             _ => false,
         }
+    }
+
+    /// Whether packets travel over TCP. Peers must agree on that.
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self, Backend::Tcp(_))
     }
 
     /// Whether a session that cannot use rings can use the network instead.

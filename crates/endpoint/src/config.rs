@@ -82,9 +82,10 @@ pub enum Polling {
         spin: Duration,
     },
     /// Like `Adaptive`, but while it spins it gives up the processor when another thread could use
-    /// it. For two loops that share a processor and wait for each other.
+    /// it. For two loops that share a processor and wait for each other. It spins for less when
+    /// its sleeps are long, and for a while not at all beside a thread that computes.
     Yield {
-        /// How long to spin.
+        /// How long to spin at most.
         spin: Duration,
     },
     /// The application drives the loop from its own event loop: see [`crate::Endpoint::descriptor`]

@@ -22,6 +22,8 @@ pub(crate) fn choose(configured: Option<CongestionConfig>, io: &mut Backend) -> 
         Backend::Udp(_) | Backend::Local(_) => CongestionConfig::swift_over_kernel(),
         // A ring has no queue except the receiver's, for which the receiver grants credits.
         Backend::Shm(_) => on_rings(None),
+        // TCP does it.
+        Backend::Tcp(_) => CongestionConfig::none(),
         // These packets also pass through a kernel, or wait for threads on busy processors.
         #[cfg(feature = "dpdk")]
         Backend::Dpdk(io) if io.is_virtual() => CongestionConfig::swift_over_kernel(),
@@ -53,7 +55,7 @@ fn understand_marks(io: &mut Backend) {
         // libfabric shows no marks.
         #[cfg(feature = "fabric")]
         Backend::Fabric(_) => {}
-        Backend::Shm(_) | Backend::Memory(_) | Backend::Nothing(_) => {}
+        Backend::Shm(_) | Backend::Tcp(_) | Backend::Memory(_) | Backend::Nothing(_) => {}
     }
 }
 

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use petasos_base::{Clock, Time, random_seed};
+use petasos_base::{Clock, Time, Yielder, random_seed};
 use petasos_netio::PacketIo;
 use petasos_proto::CongestionConfig;
 
 use crate::backend::Backend;
-use crate::config::EndpointConfig;
+use crate::config::{EndpointConfig, Polling};
 use crate::congestion;
 use crate::core::{Chore, Context, Core, Handler};
 use crate::receive::{HandleWith, answer_panic, handle_frames, is_marked, refuse, run_finished};
@@ -20,8 +20,10 @@ use crate::switches::{Faults, Switches};
 pub struct Endpoint<S> {
     pub(crate) cx: Context<S>,
     pub(crate) io: Backend,
-    clock: Clock,
+    pub(crate) clock: Clock,
     pub(crate) state: S,
+    /// With [`Polling::Yield`].
+    pub(crate) yielder: Option<Yielder>,
 }
 
 impl<S> Endpoint<S> {
@@ -32,8 +34,12 @@ impl<S> Endpoint<S> {
     pub fn new(config: EndpointConfig, io: impl Into<Backend>, clock: Clock, state: S) -> Self {
         let mut io = io.into();
         let congestion = congestion::choose(config.congestion, &mut io);
+        let yielder = match config.polling {
+            Polling::Yield { spin } => Some(Yielder::new(spin)),
+            _ => None,
+        };
         let core = Core::new(config, congestion, clock.now());
-        Endpoint { cx: Context { core }, io, clock, state }
+        Endpoint { cx: Context { core }, io, clock, state, yielder }
     }
 
     /// Turns optimisations off or injects faults, to measure what they cost. Call this before there

@@ -97,6 +97,7 @@ pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, RefuseCode};
 pub use petasos_netio_local::{LocalConfig, LocalIo, LocalPolicy};
 pub use petasos_netio_shm::{RingShape, ShmConfig};
+pub use petasos_netio_tcp::{Gathering, TcpConfig, TcpIo};
 pub use petasos_netio_udp::UdpConfig;
 pub use petasos_proto::{
     AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SessionParams, SwiftConfig,

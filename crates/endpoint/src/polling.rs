@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use core::time::Duration;
 
 use arrayvec::ArrayVec;
-use petasos_base::{Clock, Time, Yielder};
+use petasos_base::{Clock, Time};
 use petasos_netio::PacketIo;
 use rustix::event::{PollFd, PollFlags, epoll, poll};
 
@@ -50,8 +50,6 @@ impl<S> Endpoint<S> {
         mut until: impl FnMut(&mut S, &mut Context<S>) -> bool,
     ) -> bool {
         let mut idle_since = Time::NEVER;
-        let yields = matches!(self.cx.core.config.polling, Polling::Yield { .. });
-        let mut yielder = yields.then(Yielder::default);
         let at_once = self.cx.core.config.polling == Polling::Adaptive { spin: Duration::ZERO };
         let mut frames = if at_once { self.io().stats().rx_frames } else { 0 };
         loop {
@@ -74,8 +72,11 @@ impl<S> Endpoint<S> {
             };
             if sleepy && self.sleep(deadline) {
                 idle_since = Time::NEVER;
-            } else if !busy && let Some(yielder) = &mut yielder {
-                yielder.rest(|| self.clock().now());
+                if let Some(yielder) = &mut self.yielder {
+                    yielder.slept(self.clock.now() - now);
+                }
+            } else if !busy && let Some(yielder) = &mut self.yielder {
+                yielder.rest(|| self.clock.now());
             }
         }
     }
@@ -93,8 +94,11 @@ impl<S> Endpoint<S> {
         match self.cx.core.config.polling {
             Polling::Spin => false,
             Polling::External => true,
-            Polling::Adaptive { spin } | Polling::Yield { spin } => {
-                self.cx.core.now >= idle_since + spin
+            Polling::Adaptive { spin } => self.cx.core.now >= idle_since + spin,
+            Polling::Yield { .. } => {
+                let now = self.cx.core.now;
+                let spin = self.yielder.as_ref().map_or(Duration::ZERO, |it| it.spin(now));
+                now >= idle_since + spin
             }
         }
     }

@@ -13,14 +13,15 @@ use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
-    CallId, Code, Decompose, Direction, Engine, Item, ItemKind, Policy, PolicyError, PolicyKind,
-    State, Status, Version, Work,
+    CallId, Code, Decompose, Engine, Item, Policy, PolicyError, PolicyKind, State, Status, Version,
+    Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::calls::Calls;
 use crate::config::{self, Failure, Kind, millis, within};
+use crate::gate::{self, Gate};
 use crate::key::{By, Key};
 use crate::table::{Cache, Table};
 use breaker::{Breaker, Entry, Epoch, Limits, Ratio};
@@ -226,25 +227,7 @@ struct BreakerEngine {
 
 impl Engine for BreakerEngine {
     fn work(&mut self, work: &mut Work<'_>) {
-        self.cache.refresh();
-        for direction in Direction::ALL {
-            while let Some(item) = work.next(direction) {
-                match work.kind(&item) {
-                    ItemKind::Request if !self.admit(work, &item) => {
-                        self.shared.refused.fetch_add(1, Ordering::Relaxed);
-                        work.end(item, Status::unavailable("the circuit breaker is open"));
-                        continue;
-                    }
-                    ItemKind::End => {
-                        let code = work.status(&item).map_or(Code::Ok, Status::code);
-                        self.record(work, &item, Some(code));
-                    }
-                    ItemKind::Cancel => self.record_cancel(work, &item),
-                    _ => {}
-                }
-                work.forward(item);
-            }
-        }
+        gate::pass(self, work);
     }
 
     fn decompose(self: Box<Self>, decompose: &mut Decompose<'_>) -> Option<State> {
@@ -254,7 +237,13 @@ impl Engine for BreakerEngine {
     }
 }
 
-impl BreakerEngine {
+impl Gate for BreakerEngine {
+    type Under = Under;
+
+    fn refresh(&mut self) {
+        self.cache.refresh();
+    }
+
     fn admit(&mut self, work: &Work<'_>, item: &Item) -> bool {
         let key = self.shared.by.key(work.call(item));
         let breaker = self.cache.get(key, work.now());
@@ -264,14 +253,16 @@ impl BreakerEngine {
         true
     }
 
-    /// A call that is given up says something if its time was up: it took too long.
-    fn record_cancel(&mut self, work: &Work<'_>, item: &Item) {
-        let is_late = work.now() >= work.call(item).deadline;
-        self.record(work, item, is_late.then_some(Code::DeadlineExceeded));
+    fn refuse(&self) -> Status {
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        Status::unavailable("the circuit breaker is open")
     }
 
-    fn record(&mut self, work: &Work<'_>, item: &Item, code: Option<Code>) {
-        let Some(under) = self.calls.remove(work.call_id(item)) else { return };
+    fn calls(&mut self) -> &mut Calls<Under> {
+        &mut self.calls
+    }
+
+    fn record(&self, work: &Work<'_>, under: &Under, code: Option<Code>) {
         let Some(code) = code else { return };
         let is_failure = self.shared.is_failure[usize::from(code.number())];
         under.breaker.record(&self.shared.limits, work.now(), under.epoch, is_failure);

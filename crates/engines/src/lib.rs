@@ -111,6 +111,7 @@ mod calls;
 mod circuit_breaker;
 mod config;
 mod faults;
+mod gate;
 mod hold;
 mod key;
 mod metadata;

@@ -18,14 +18,15 @@ use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
-    CallId, Code, Decompose, Direction, Engine, Item, ItemKind, Policy, PolicyError, PolicyKind,
-    State, Status, Time, Version, Work,
+    CallId, Code, Decompose, Engine, Item, Policy, PolicyError, PolicyKind, State, Status, Time,
+    Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::calls::Calls;
 use crate::config::{self, Kind, RULES_MAX, millis, within};
+use crate::gate::{self, Gate};
 use crate::key::{By, Key};
 use crate::table::{Cache, Table};
 use limiter::{Entry, Limiter, Limits, Outcome};
@@ -250,29 +251,7 @@ struct OverloadEngine {
 
 impl Engine for OverloadEngine {
     fn work(&mut self, work: &mut Work<'_>) {
-        self.cache.refresh();
-        for direction in Direction::ALL {
-            while let Some(item) = work.next(direction) {
-                match work.kind(&item) {
-                    ItemKind::Request if !self.admit(work, &item) => {
-                        self.shared.refused.fetch_add(1, Ordering::Relaxed);
-                        work.end(item, Status::resource_exhausted("too many calls at a time"));
-                        continue;
-                    }
-                    ItemKind::End => {
-                        let code = work.status(&item).map_or(Code::Ok, Status::code);
-                        self.record(work, &item, outcome(code));
-                    }
-                    ItemKind::Cancel => {
-                        let is_late = work.now() >= work.call(&item).deadline;
-                        let outcome = if is_late { Outcome::Overload } else { Outcome::Nothing };
-                        self.record(work, &item, outcome);
-                    }
-                    _ => {}
-                }
-                work.forward(item);
-            }
-        }
+        gate::pass(self, work);
     }
 
     fn decompose(self: Box<Self>, decompose: &mut Decompose<'_>) -> Option<State> {
@@ -282,16 +261,24 @@ impl Engine for OverloadEngine {
     }
 }
 
-/// What the end of a call says about the load.
-fn outcome(code: Code) -> Outcome {
+/// What the end of a call says about the load; without a code, it was given up.
+fn outcome(code: Option<Code>) -> Outcome {
     match code {
-        Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted => Outcome::Overload,
-        Code::Cancelled => Outcome::Nothing,
-        _ => Outcome::Answer,
+        Some(Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted) => {
+            Outcome::Overload
+        }
+        None | Some(Code::Cancelled) => Outcome::Nothing,
+        Some(_) => Outcome::Answer,
     }
 }
 
-impl OverloadEngine {
+impl Gate for OverloadEngine {
+    type Under = Under;
+
+    fn refresh(&mut self) {
+        self.cache.refresh();
+    }
+
     fn admit(&mut self, work: &Work<'_>, item: &Item) -> bool {
         if work.call(item).is_stream {
             return true;
@@ -307,10 +294,17 @@ impl OverloadEngine {
         true
     }
 
-    fn record(&mut self, work: &Work<'_>, item: &Item, outcome: Outcome) {
-        if let Some(under) = self.calls.remove(work.call_id(item)) {
-            let latency_ns = work.now().nanos_since(under.began);
-            under.limiter.record(&self.shared.limits, work.now(), outcome, latency_ns);
-        }
+    fn refuse(&self) -> Status {
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        Status::resource_exhausted("too many calls at a time")
+    }
+
+    fn calls(&mut self) -> &mut Calls<Under> {
+        &mut self.calls
+    }
+
+    fn record(&self, work: &Work<'_>, under: &Under, code: Option<Code>) {
+        let latency_ns = work.now().nanos_since(under.began);
+        under.limiter.record(&self.shared.limits, work.now(), outcome(code), latency_ns);
     }
 }

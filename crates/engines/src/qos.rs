@@ -10,9 +10,14 @@
 //! the whole policy: engines that have something to send divide it by the weights of their
 //! applications. Without a rate, only items that come together are put in order.
 //!
+//! What has passed waits further on, where nothing orders it. So the bytes of unanswered requests
+//! can be limited, for each application; of the order *small first*, those of large ones, which
+//! small ones then overtake here.
+//!
 //! Items of a call keep their order in each direction. None waits longer than `hold_max_us`, and no
 //! more than `held_max` wait in each direction: what exceeds that passes, at the cost of others.
 
+mod flight;
 mod order;
 mod share;
 
@@ -30,6 +35,7 @@ use crate::config::{self, Kind, Limit, RULES_MAX, listed, micros, within};
 use crate::hold::Hold;
 use crate::pattern::ByMethod;
 use crate::rate::{Bucket, Rate};
+use flight::Flight;
 use order::{Order, Tags};
 use share::{Activity, Weight};
 
@@ -48,6 +54,9 @@ struct Configuration {
     /// Bytes that may go at once.
     #[serde(default = "burst_bytes")]
     burst_bytes: u64,
+    /// Bytes of each application's requests that may be without an answer. A single one always may.
+    #[serde(default = "unlimited")]
+    in_flight_bytes_max: Limit,
     /// Of applications that are not listed, each has the weight 1.
     #[serde(default)]
     applications: Vec<Weight>,
@@ -87,11 +96,15 @@ struct Contents {
 struct EngineContents {
     #[serde(default)]
     full_at_ns: [u64; 2],
+    /// Calls whose requests are without an answer, and these requests' bytes.
+    #[serde(default)]
+    in_flight: Vec<(u64, u32)>,
 }
 
 struct Shared {
     order: Order,
     rate: Option<Rate>,
+    in_flight_bytes_max: Option<u64>,
     applications: Vec<Weight>,
     held_max: usize,
     hold_max_ns: u64,
@@ -118,6 +131,9 @@ impl PolicyKind for Qos {
         if let Limit::AtMost(rate) = &configuration.bytes_per_s {
             within(kind, "bytes_per_s", rate, 1..=1_000_000_000_000)?;
         }
+        if let Limit::AtMost(bytes) = &configuration.in_flight_bytes_max {
+            within(kind, "in_flight_bytes_max", bytes, 1..=1 << 40)?;
+        }
         within(kind, "burst_bytes", &configuration.burst_bytes, 1..=1 << 32)?;
         within(kind, "held_max", &configuration.held_max, config::HELD)?;
         within(kind, "hold_max_us", &configuration.hold_max_us, config::DURATION_US)?;
@@ -138,9 +154,14 @@ impl Shared {
             Limit::AtMost(rate) => Some(Rate::new(rate, configuration.burst_bytes)),
             Limit::Unlimited => None,
         };
+        let in_flight_bytes_max = match configuration.in_flight_bytes_max {
+            Limit::AtMost(bytes) => Some(bytes),
+            Limit::Unlimited => None,
+        };
         Shared {
             order: configuration.order,
             rate,
+            in_flight_bytes_max,
             applications: configuration.applications,
             held_max: configuration.held_max as usize,
             hold_max_ns: micros(configuration.hold_max_us),
@@ -148,6 +169,13 @@ impl Shared {
             passed: AtomicU64::new(contents.passed),
             passed_late: AtomicU64::new(contents.passed_late),
         }
+    }
+
+    /// Of a request that counts towards it: how many bytes may be in flight.
+    fn limit_of(&self, work: &Work<'_>, item: &Item) -> Option<u64> {
+        let max = self.in_flight_bytes_max?;
+        let counts = work.kind(item) == ItemKind::Request && self.order.counts(work.bytes(item));
+        counts.then_some(max)
     }
 
     fn weight(&self, application: Application) -> u64 {
@@ -165,7 +193,8 @@ impl Policy for Ordered {
         let lanes = contents.full_at_ns.map(Lane::new);
         let activity = Activity::new(&shared.active);
         let classes = ByMethod::default();
-        Ok(Box::new(QosEngine { shared, classes, lanes, activity }))
+        let flight = Flight::restore(&contents.in_flight);
+        Ok(Box::new(QosEngine { shared, classes, lanes, flight, activity }))
     }
 
     fn state(&self) -> State {
@@ -188,6 +217,7 @@ struct QosEngine {
     classes: ByMethod<usize>,
     /// By direction.
     lanes: [Lane; 2],
+    flight: Flight,
     activity: Activity,
 }
 
@@ -218,9 +248,10 @@ impl Engine for QosEngine {
     }
 
     fn work(&mut self, work: &mut Work<'_>) {
-        for direction in Direction::ALL {
-            let has_urgent = self.fill(work, direction);
-            self.activity.set(self.lanes.iter().any(|lane| !lane.hold.is_empty()));
+        // What comes in one direction may make room in the other.
+        let has_urgent = Direction::ALL.map(|direction| self.fill(work, direction));
+        self.activity.set(self.lanes.iter().any(|lane| !lane.hold.is_empty()));
+        for (direction, has_urgent) in Direction::ALL.into_iter().zip(has_urgent) {
             self.release(work, direction, has_urgent);
         }
         self.activity.set(self.lanes.iter().any(|lane| !lane.hold.is_empty()));
@@ -229,7 +260,8 @@ impl Engine for QosEngine {
     fn decompose(self: Box<Self>, decompose: &mut Decompose<'_>) -> Option<State> {
         let full_at_ns = self.lanes.each_ref().map(|lane| lane.bucket.full_at_ns());
         self.lanes.into_iter().for_each(|lane| lane.hold.give_back(decompose));
-        Some(State::new(VERSION, &EngineContents { full_at_ns }))
+        let in_flight = self.flight.into_open(decompose);
+        Some(State::new(VERSION, &EngineContents { full_at_ns, in_flight }))
     }
 }
 
@@ -238,6 +270,7 @@ impl QosEngine {
     fn fill(&mut self, work: &mut Work<'_>, direction: Direction) -> bool {
         let mut has_urgent = false;
         while let Some(item) = work.next(direction) {
+            self.flight.note(work, &item);
             // What else there is of the call is void.
             if work.kind(&item) == ItemKind::Cancel {
                 work.forward(item);
@@ -312,6 +345,14 @@ impl QosEngine {
         if work.is_void(item) {
             return None;
         }
+        // The end of a call wakes the engine.
+        if self
+            .shared
+            .limit_of(work, item)
+            .is_some_and(|max| self.flight.is_full(work.bytes(item), max))
+        {
+            return Some(Time::NEVER);
+        }
         let Some(rate) = &self.shared.rate else {
             // Until a batch brings no small ones any more.
             return (self.shared.order.waits(rank) && has_urgent).then_some(work.now());
@@ -327,6 +368,9 @@ impl QosEngine {
                 rate.charge(&lane.bucket, work.now(), self.activity.cost(work.bytes(&item)));
             }
             self.shared.passed.fetch_add(1, Ordering::Relaxed);
+            if self.shared.limit_of(work, &item).is_some() {
+                self.flight.begin(work.call_id(&item), work.bytes(&item));
+            }
         }
         lane.tags.passed(lane.hold.first().map(|(rank, _)| rank));
         work.forward(item);

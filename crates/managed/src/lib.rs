@@ -6,10 +6,11 @@
 //! (`docs/spec/abi.md`). So everything above the endpoint, channels and handlers included, works
 //! over the service as it does over datagrams (ADR 23).
 //!
-//! Invariants: nothing here waits. A request's bytes are copied into the send heap once, and a
-//! received message out of the receive heap once. What the heap or the ring has no room for waits
-//! in order, and no call is begun beyond those that the service allows. Only messages in protobuf's
-//! encoding are converted, and only who has no native layout gets messages in it (R4).
+//! Invariants: nothing here waits. A request's bytes are copied into the send heap once. A short
+//! message is copied out of the receive heap once, and a long unary one is read where it lies
+//! (`kept`). What the heap or the ring has no room for waits in order, and no call is begun beyond
+//! those that the service allows. Only messages in protobuf's encoding are converted, and only who
+//! has no native layout gets messages in it (R4).
 //!
 //! Boundary rule: knows calls' framing, and what messages contain only in `convert`, by plan; the
 //! service's descriptors, not its policies. No `unsafe`.
@@ -22,6 +23,7 @@ mod connecting;
 mod convert;
 mod flow;
 mod frames;
+mod kept;
 mod link;
 mod numbers;
 mod services;

@@ -9,15 +9,18 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use bytes::Bytes;
 use petasos_abi::{Blocks, CallNumber, Contents, Descriptor, Released, Request, Side};
 use petasos_attach::ask::{Ask, RECALL_VERSION};
 use petasos_attach::{Attachment, Changed, Ended, Lane, LaneError, PushError};
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
+use petasos_endpoint::Notifier;
 use petasos_shm::HeapKind;
 
 use crate::again::Again;
 use crate::flow::Flow;
+use crate::kept::KeptMessages;
 
 /// By so much the send heap grows, unless a message needs more.
 const GROW_BYTES: u64 = 1 << 20;
@@ -25,8 +28,11 @@ const GROW_BYTES: u64 = 1 << 20;
 const ROOT_AT: u64 = 8;
 /// The socket may be so much slower than the ring.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// As much of a message in pieces is copied at a time.
-const PIECE_BYTES: usize = 4096;
+/// Messages of at least so many bytes are read where they lie: copying them costs more than what
+/// gives them back.
+const KEPT_BYTES_MIN: u32 = 64 << 10;
+/// Such messages take at most this part of the receive heap's quota.
+const KEPT_PART: u64 = 4;
 
 /// Why something is not put into the send heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +67,7 @@ pub(crate) struct Link {
     /// faster than the socket; with the time until which the extent may come.
     early: Option<(Descriptor, Time)>,
     released: Released,
+    kept: KeptMessages,
     /// Calls that were begun, ever.
     begun: u64,
     /// The bytes of an extent that was asked for; 0 if none was.
@@ -73,9 +80,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// An attachment for a loop that `notifier` makes turn.
+    ///
     /// # Panics
     /// If the attachment's lanes were taken.
-    pub(crate) fn new(mut attachment: Attachment) -> Link {
+    pub(crate) fn new(mut attachment: Attachment, notifier: Notifier) -> Link {
+        let kept_bytes_max = attachment.limits().receive.quota_bytes / KEPT_PART;
         let lane = attachment.take_lanes().swap_remove(0);
         Link {
             attachment,
@@ -85,6 +95,7 @@ impl Link {
             again: Again::new(),
             early: None,
             released: Released::new(),
+            kept: KeptMessages::new(kept_bytes_max, notifier),
             begun: 0,
             grows: 0,
             refused_bytes: u64::MAX,
@@ -227,14 +238,19 @@ impl Link {
         if !from.has_tail() {
             return self.write(place, &from[start..start + bytes]);
         }
-        let mut piece = [0; PIECE_BYTES];
-        let mut done = 0;
-        while done < bytes {
-            let piece = &mut piece[..PIECE_BYTES.min(bytes - done)];
-            from.copy_range(start + done, piece);
-            self.write(place + done as u64, piece);
-            done += piece.len();
+        let (mut skipped, mut done) = (start, 0);
+        for piece in [from.as_slice()].into_iter().chain(from.attached().iter().map(Bytes::as_ref))
+        {
+            let begin = skipped.min(piece.len());
+            skipped -= begin;
+            let end = piece.len().min(begin + bytes - done);
+            if begin == end {
+                continue;
+            }
+            self.write(place + done as u64, &piece[begin..end]);
+            done += end - begin;
         }
+        assert_eq!(done, bytes, "the message has such a part");
     }
 
     /// Puts a tail into the send heap.
@@ -283,6 +299,23 @@ impl Link {
         copied.map_err(|_| LinkError::Service("a message lies outside of the heap"))?;
         self.release(contents);
         Ok(())
+    }
+
+    /// Whether a message is so long that it should be [kept](Link::keep) instead of
+    /// [taken](Link::take), and the application does not keep too much already.
+    pub(crate) fn should_keep(&self, contents: Contents) -> bool {
+        contents.bytes >= KEPT_BYTES_MIN && self.kept.has_room(contents)
+    }
+
+    /// Gives a message to be read where it lies. It is released when it is dropped.
+    ///
+    /// # Errors
+    /// The service names what is not there.
+    pub(crate) fn keep(&mut self, contents: Contents) -> Result<Bytes, LinkError> {
+        let heap = self.attachment.heap(HeapKind::Receive);
+        let slice = heap.slice(contents.offset, contents.bytes.into());
+        let slice = slice.map_err(|_| LinkError::Service("a message lies outside of the heap"))?;
+        Ok(self.kept.hand_out(contents, slice))
     }
 
     /// Gives what lies in the receive heap back.
@@ -386,6 +419,9 @@ impl Link {
 
     /// Shows the service what was said.
     pub(crate) fn flush(&mut self, now: Time) {
+        for dropped in self.kept.take_dropped() {
+            self.release(dropped);
+        }
         if !self.released.tokens().is_empty() {
             let released = std::mem::replace(&mut self.released, Released::new());
             self.push(Descriptor::Release(released));

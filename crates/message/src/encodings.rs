@@ -77,14 +77,16 @@ impl<T: Message> Msg<T> {
         })
     }
 
-    /// Reads the image at `at` in a buffer: in place, or from a copy if its position is not a
-    /// multiple of 8 (M25). It is validated first (M26).
+    /// Reads the image at `at` in a buffer, or in what is attached to it: in place, or from a copy
+    /// if its position is not a multiple of 8 (M25). It is validated first (M26).
     ///
     /// # Errors
     /// The sender's fault: the bytes are no image of this message.
     #[inline(always)]
     pub fn from_native(mut buf: MsgBuf, at: Range<usize>) -> Result<Msg<T>, DecodeError> {
-        let image = buf.as_slice().get(at.clone()).ok_or(DecodeError::Truncated)?;
+        let Some(image) = buf.as_slice().get(at.clone()) else {
+            return Msg::from_attached(buf, at);
+        };
         T::validate(image)?;
         if !is_aligned(image.as_ptr()) {
             // SAFETY: accepted above.
@@ -93,6 +95,27 @@ impl<T: Message> Msg<T> {
         buf.set_len(at.end);
         // SAFETY: accepted above.
         Ok(unsafe { Msg::received(buf, at.start) })
+    }
+
+    /// Reads the image that is all that is attached to a buffer.
+    #[cold]
+    #[inline(never)]
+    fn from_attached(mut buf: MsgBuf, at: Range<usize>) -> Result<Msg<T>, DecodeError> {
+        if at != (buf.as_slice().len()..buf.len()) {
+            return Err(DecodeError::Truncated);
+        }
+        let mut attached = buf.take_tail();
+        heap::recycle(buf);
+        let (1, Some(image)) = (attached.len(), attached.pop()) else {
+            return Err(DecodeError::Truncated);
+        };
+        T::validate(&image)?;
+        if !is_aligned(image.as_ptr()) {
+            // SAFETY: accepted above.
+            return Ok(unsafe { Msg::received(heap::copied(&image), 0) });
+        }
+        // SAFETY: accepted above, and bytes do not change.
+        Ok(unsafe { Msg::received_elsewhere(image) })
     }
 
     /// Reads a copy of an image at any position; a short one is copied into the thread's pool. It

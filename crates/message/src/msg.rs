@@ -51,8 +51,8 @@ use crate::part::Message;
 /// }
 /// ```
 pub struct Msg<T> {
-    /// In `buf`, behind an arena or behind the header of an image that M26 accepted and that nobody
-    /// writes.
+    /// In `buf` or in what is attached to it, behind an arena or behind the header of an image that
+    /// M26 accepted and that nobody writes.
     root: NonNull<T>,
     buf: ManuallyDrop<MsgBuf>,
 }
@@ -108,6 +108,23 @@ impl<T: Message> Msg<T> {
         base.as_ptr().expose_provenance();
         // SAFETY: the root lies behind the image's header, within the buffer.
         let root = unsafe { base.add(start + HEADER_BYTES) }.cast();
+        Msg { root, buf: ManuallyDrop::new(buf) }
+    }
+
+    /// The image in these bytes, which are kept for as long as the message lives.
+    ///
+    /// # Safety
+    /// M26 accepted it as a `T`.
+    #[cold]
+    pub(crate) unsafe fn received_elsewhere(image: Bytes) -> Msg<T> {
+        let start = image.as_ptr();
+        start.expose_provenance();
+        let start = NonNull::new(start.cast_mut()).expect("a slice is nowhere null");
+        // SAFETY: the root lies behind the image's header, within the bytes.
+        let root = unsafe { start.add(HEADER_BYTES) }.cast();
+        // A buffer of a size that no pool keeps: the bytes go when the message does.
+        let mut buf = MsgBuf::with_capacity(0);
+        buf.attach(vec![image]);
         Msg { root, buf: ManuallyDrop::new(buf) }
     }
 

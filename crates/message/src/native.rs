@@ -12,6 +12,7 @@ mod path;
 mod set;
 mod typed_buf;
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -24,12 +25,12 @@ use crate::plan::Plan;
 use crate::protobuf::encode;
 use crate::{
     CompactError, DecodeError, DecodeLimits, DynamicMsg, EncodeError, Image, Input, Plans,
-    ROOM_BYTES, Reflect, Source, TooManyFields, Value, buffer, is_aligned, validate,
+    ROOM_BYTES, Reflect, Source, TooManyFields, Value, buffer, is_aligned, recycle, validate,
 };
 
 pub use path::{FieldPath, PathError};
 pub use set::{Leaf, SetError};
-use typed_buf::TypedBuf;
+use typed_buf::{RECEIVED_AT, TypedBuf};
 
 /// A schema with its plans, as its messages share them.
 #[derive(Debug)]
@@ -109,6 +110,40 @@ impl NativeMsg {
         Ok(NativeMsg::new(types.clone(), id, buf, true))
     }
 
+    /// The image that a peer has sent, which is this range of the buffer that it was received in.
+    /// It is not copied if it begins at 8, behind the head of a call (R5).
+    ///
+    /// # Errors
+    /// If it breaks any rule of M26: the sender's fault.
+    ///
+    /// # Panics
+    /// If the buffer has no such range.
+    pub fn received_in(
+        types: &Arc<Types>,
+        id: MessageId,
+        buf: MsgBuf,
+        range: Range<usize>,
+    ) -> Result<NativeMsg, DecodeError> {
+        let image = &buf.as_slice()[range.clone()];
+        if range.start != RECEIVED_AT {
+            let message = NativeMsg::received(types, id, image);
+            recycle(buf);
+            return message;
+        }
+        let checked = validate(types.plan(id), image).map(|()| image_bytes(image));
+        match checked {
+            Ok(bytes) => {
+                let mut buf = buf;
+                buf.set_len(RECEIVED_AT + bytes);
+                Ok(NativeMsg(TypedBuf::received(types.clone(), id, buf)))
+            }
+            Err(error) => {
+                recycle(buf);
+                Err(error)
+            }
+        }
+    }
+
     /// Decodes protobuf (M28 to M30), to an image of at most `bytes_max`.
     ///
     /// # Errors
@@ -174,7 +209,8 @@ impl NativeMsg {
         self.0.image()
     }
 
-    /// The image behind [`ROOM_BYTES`] that are the caller's to fill.
+    /// The image behind [`ROOM_BYTES`] that are the caller's to fill. One that was
+    /// [received](NativeMsg::received_in) is copied.
     pub fn into_buf(self) -> MsgBuf {
         self.0.into_buf()
     }

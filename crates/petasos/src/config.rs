@@ -45,7 +45,7 @@
 //! [`LoopConfig`]: crate::LoopConfig
 
 pub use petasos_endpoint::{
-    AlgorithmConfig, CongestionConfig, DctcpConfig, EndpointConfig, KeyLife, LocalConfig,
-    LocalPolicy, Polling, PoolConfig, Recovery, RingShape, SessionConfig, ShmConfig, SwiftConfig,
-    TimelyConfig, TimerConfig, UdpConfig,
+    AlgorithmConfig, CongestionConfig, DctcpConfig, EndpointConfig, Gathering, KeyLife,
+    LocalConfig, LocalPolicy, Polling, PoolConfig, Recovery, RingShape, SessionConfig, ShmConfig,
+    SwiftConfig, TcpConfig, TimelyConfig, TimerConfig, UdpConfig,
 };

@@ -37,8 +37,9 @@ impl Loop {
         Loop { runtime: Rc::new(runtime), chain: RefCell::default() }
     }
 
-    /// Makes a loop on this thread. It uses UDP and, for processes of the same host, shared memory;
-    /// or the managed service of this host, if [`LoopConfig::service`] says so.
+    /// Makes a loop on this thread. It uses UDP and, for processes of the same host, shared memory,
+    /// or TCP ([`LoopConfig::transport`]); or the managed service of this host, if
+    /// [`LoopConfig::service`] says so.
     ///
     /// # Errors
     /// See [`LoopError`].

@@ -65,8 +65,8 @@ pub use petasos_rpc::settings::hosts;
 pub use petasos_rpc::settings::{FoundServers, Resolver, TargetError};
 #[doc(inline)]
 pub use petasos_runtime::{
-    JoinHandle, LoopConfig, LoopError, Security, ServeError, ServiceChoice, ServiceConfig,
-    ServiceConfigError, SlowMethod, SlowTurns,
+    JoinHandle, LoopConfig, LoopError, PacketTransport, Security, ServeError, ServiceChoice,
+    ServiceConfig, ServiceConfigError, SlowMethod, SlowTurns,
 };
 pub use server::{Ended, Placement, Server, ServerBuilder, StartError};
 pub use stream::{Opening, Sender, Streaming, Upload};

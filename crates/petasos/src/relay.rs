@@ -9,6 +9,7 @@
 
 use core::time::Duration;
 use std::future::Future;
+use std::ops::Range;
 use std::sync::Arc;
 
 use petasos_base::Time;
@@ -136,13 +137,13 @@ impl Loop {
     }
 }
 
-/// A message that has come in, with what came with it.
+/// What has come in with a message.
 #[derive(Debug)]
-pub struct Received<'a> {
+pub struct Received {
     /// How the message is encoded.
     pub encoding: Encoding,
-    /// A native message begins at a multiple of 8, and was not checked.
-    pub message: &'a [u8],
+    /// The message, in the bytes that have come in. A native one was not checked.
+    pub body: Range<usize>,
     /// Initial metadata.
     pub metadata: Metadata,
     /// Trailing metadata of a response.
@@ -153,7 +154,7 @@ pub struct Received<'a> {
 ///
 /// # Errors
 /// The request breaks a rule (R13): its sender's fault.
-pub fn read_request(arrived: &Arrived) -> Result<Received<'_>, Status> {
+pub fn read_request(arrived: &Arrived) -> Result<Received, Status> {
     let Arrived { bytes, head, .. } = arrived;
     framed_request(bytes, head)
 }
@@ -162,23 +163,23 @@ pub fn read_request(arrived: &Arrived) -> Result<Received<'_>, Status> {
 ///
 /// # Errors
 /// None, of a request that has come back.
-pub fn read_returned(request: &[u8]) -> Result<Received<'_>, Status> {
+pub fn read_returned(request: &[u8]) -> Result<Received, Status> {
     let head = request.first_chunk().ok_or(Malformed::TooShort)?;
     framed_request(request, &RequestHead::parse(*head)?)
 }
 
-fn framed_request<'a>(bytes: &'a [u8], head: &RequestHead) -> Result<Received<'a>, Status> {
+fn framed_request(bytes: &[u8], head: &RequestHead) -> Result<Received, Status> {
     let (body, tail) = split(bytes, head.has_tail)?;
     let metadata = read_tail(tail, TAIL_BYTES_LIMIT)?.initial;
     let encoding = message_encoding(head.encoding)?;
-    Ok(Received { encoding, message: &bytes[body], metadata, trailers: Metadata::new() })
+    Ok(Received { encoding, body, metadata, trailers: Metadata::new() })
 }
 
 /// Reads the response of a call that was begun by [`Loop::relay`].
 ///
 /// # Errors
 /// The status with which the call has ended, if that is not OK; or the response breaks a rule.
-pub fn read_response(bytes: &MsgBuf) -> Result<Received<'_>, Status> {
+pub fn read_response(bytes: &MsgBuf) -> Result<Received, Status> {
     let head = bytes.first_chunk().ok_or(Malformed::TooShort)?;
     let head = ResponseHead::parse(*head)?;
     let (body, tail) = split(bytes, head.has_tail)?;
@@ -188,7 +189,7 @@ pub fn read_response(bytes: &MsgBuf) -> Result<Received<'_>, Status> {
     }
     let encoding = message_encoding(head.encoding)?;
     let (metadata, trailers) = (parts.initial, parts.trailing);
-    Ok(Received { encoding, message: &bytes[body], metadata, trailers })
+    Ok(Received { encoding, body, metadata, trailers })
 }
 
 fn message_encoding(encoding: Encoding) -> Result<Encoding, Status> {

@@ -22,6 +22,7 @@ fn main() {
     .figure(rates())
     .figure(sizes())
     .figure(windows())
+    .figure(gaps())
     .table("Pairs of turns", pairs());
     match report.write(Path::new(&path)) {
         Ok(()) => println!("wrote {path}"),
@@ -85,6 +86,16 @@ fn windows() -> Figure {
     ];
     let (x, y) = (Axis::linear("Outstanding calls", ""), Axis::linear("Rate", "1/s"));
     Figure::lines("Rate by window", x, y, series)
+}
+
+fn gaps() -> Figure {
+    let bars = vec![
+        Bar::new("upgrade, WWWWWWWWWW behind sidecars", 1760.0, Tone::Primary).range(900.0, 2400.0),
+        Bar::new("managed-local, all of them", 870.0, Tone::Secondary),
+        Bar::new("relay", 12.5, Tone::Muted),
+    ];
+    Figure::bars("Longest gap by change", Axis::linear("Gap", "µs"), bars)
+        .caption("Names are cut at thirty characters, and nowhere else.")
 }
 
 fn pairs() -> Table {

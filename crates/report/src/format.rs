@@ -29,13 +29,24 @@ pub fn with_si_prefix(value: f64) -> String {
 
 /// A time given in microseconds, in the unit that suits it: `870 ns`, `5.80 µs`, `1.25 ms`.
 pub fn duration_us(us: f64) -> String {
-    let (value, unit) = match us.abs() {
-        us_abs if us_abs < 0.9995 => (us * 1e3, "ns"),
-        us_abs if us_abs < 999.5 => (us, "µs"),
-        us_abs if us_abs < 999_500.0 => (us / 1e3, "ms"),
-        _ => (us / 1e6, "s"),
-    };
-    format!("{} {unit}", significant(value))
+    let (name, unit) = time_unit(us);
+    format!("{} {name}", significant(us / unit))
+}
+
+/// The unit that suits a time given in microseconds: its name, and how many µs it is.
+pub(crate) fn time_unit(us: f64) -> (&'static str, f64) {
+    match us.abs() {
+        us_abs if us_abs < 0.9995 => ("ns", 1e-3),
+        us_abs if us_abs < 999.5 => ("µs", 1.0),
+        us_abs if us_abs < 999_500.0 => ("ms", 1e3),
+        _ => ("s", 1e6),
+    }
+}
+
+/// A tick's label for a time given in microseconds: `5 µs`, `10 ms`.
+pub(crate) fn tick_us(us: f64) -> String {
+    let (name, unit) = time_unit(us);
+    format!("{} {name}", tick(us / unit))
 }
 
 /// A tick's label: as short as exactness allows, with an SI prefix from 10,000 on.

@@ -107,7 +107,7 @@ pub fn unencodable(error: EncodeError) -> Status {
     Status::resource_exhausted(error.to_string())
 }
 
-/// Decodes a response (R5, R7).
+/// Decodes a response (R5, R7). A message may be attached to its head, if there is nothing else.
 #[inline(always)]
 pub fn read_response<P: Message>(bytes: MsgBuf) -> Result<Response<P>, Status> {
     if let Some(head) = bytes.first_chunk()

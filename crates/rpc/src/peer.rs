@@ -25,7 +25,7 @@ pub struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PeerTransport {
-    /// Datagrams over a network.
+    /// Petasos packets over a network: datagrams, or TCP.
     Datagrams,
     /// Rings in memory that two processes of one host share.
     SharedMemory,

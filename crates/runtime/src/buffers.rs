@@ -14,8 +14,21 @@ pub const LONG_BYTES_MIN: usize = SPARE_BYTES_MIN / 2;
 /// place. Otherwise returns the payload.
 #[inline]
 pub fn kept<'a, S>(cx: &mut Context<S>, payload: Payload<'a>) -> Result<MsgBuf, Payload<'a>> {
+    let mut kept = kept_with_attached(cx, payload);
+    if let Ok(buf) = &mut kept {
+        buf.flatten();
+    }
+    kept
+}
+
+/// The same, but a message that is attached to its buffer stays where it is.
+#[inline]
+pub fn kept_with_attached<'a, S>(
+    cx: &mut Context<S>,
+    payload: Payload<'a>,
+) -> Result<MsgBuf, Payload<'a>> {
     match payload {
-        Payload::Buffer(buf) if buf.capacity() >= SPARE_BYTES_MIN => {
+        Payload::Buffer(buf) if buf.capacity() >= SPARE_BYTES_MIN || buf.has_tail() => {
             cx.part_with(&buf);
             Ok(buf)
         }

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use petasos_call::ServiceError;
 use petasos_endpoint::{
-    AttachError, EndpointConfig, LocalConfig, LocalIo, NodeConfig, NodeError, SessionConfig,
-    TlsConfig, UdpConfig,
+    AttachError, Backend, EndpointConfig, LocalConfig, LocalIo, NodeConfig, NodeError,
+    SessionConfig, TcpConfig, TcpIo, TlsConfig, UdpConfig,
 };
 use petasos_managed::{ConfigError, ServiceConfig};
 
@@ -21,6 +21,17 @@ pub enum Security {
     Plaintext,
     /// TLS 1.3 with certificates at both ends, and sealed packets (ADR 12).
     Tls(TlsConfig),
+}
+
+/// What carries the packets of a loop's sessions. Both ends must have chosen the same.
+#[derive(Clone, Debug, Default)]
+pub enum PacketTransport {
+    /// UDP, and shared memory between processes of one host: [`LoopConfig::io`].
+    #[default]
+    Datagrams,
+    /// TCP connections, one per pair of loops: for networks that let nothing else through, or whose
+    /// own congestion control is wanted (ADR 28). Processes of one host use TCP as well.
+    Tcp(TcpConfig),
 }
 
 /// Whether a loop's calls go through the managed service of its host.
@@ -61,10 +72,12 @@ pub struct LoopConfig {
     pub ip: Option<IpAddr>,
     /// How all its sessions are secured.
     pub security: Security,
+    /// What carries the packets of its sessions.
+    pub transport: PacketTransport,
     /// Whether calls go through the managed service of this host. Then the loop opens no sockets:
-    /// `ip`, `security` and `io` are the service's concern, and `listen` is the name under which
-    /// the loop serves there. A loop that would spin before it sleeps gives up its processor
-    /// meanwhile, since the service may need it.
+    /// `ip`, `security`, `transport` and `io` are the service's concern, and `listen` is the name
+    /// under which the loop serves there. A loop that would spin before it sleeps gives up its
+    /// processor meanwhile, since the service may need it.
     pub service: ServiceChoice,
     /// Settings of the endpoint.
     pub endpoint: EndpointConfig,
@@ -80,8 +93,8 @@ impl Default for LoopConfig {
         let session = SessionConfig { slots: SLOTS, ..SessionConfig::default() };
         let endpoint = EndpointConfig { session, ..EndpointConfig::default() };
         let (security, io) = (Security::default(), LocalConfig::default());
-        let service = ServiceChoice::default();
-        LoopConfig { listen: None, ip: None, security, service, endpoint, io }
+        let (service, transport) = (ServiceChoice::default(), PacketTransport::default());
+        LoopConfig { listen: None, ip: None, security, transport, service, endpoint, io }
     }
 }
 
@@ -99,9 +112,15 @@ impl LoopConfig {
 
     /// Opens the sockets and rings.
     #[doc(hidden)]
-    pub fn open(&self) -> Result<LocalIo, LoopError> {
-        let (ip, io) = (self.own_ip(), LocalConfig { udp: self.udp(), ..self.io });
-        let io = LocalIo::bind(SocketAddr::new(ip, 0), &io);
+    pub fn open(&self) -> Result<Backend, LoopError> {
+        let address = SocketAddr::new(self.own_ip(), 0);
+        let io = match &self.transport {
+            PacketTransport::Datagrams => {
+                let io = LocalConfig { udp: self.udp(), ..self.io };
+                LocalIo::bind(address, &io).map(Backend::from)
+            }
+            PacketTransport::Tcp(tcp) => TcpIo::bind(address, self.tcp(tcp)).map(Backend::from),
+        };
         io.map_err(|error| LoopError::Sockets(Box::new(error)))
     }
 
@@ -116,11 +135,27 @@ impl LoopConfig {
     }
 
     fn udp(&self) -> UdpConfig {
-        let (ip, mut udp) = (self.own_ip(), self.io.udp);
-        udp.dual_stack |= ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        // All peers are on this host, and no address of one family reaches both families.
-        udp.loopback_only |= matches!(self.security, Security::Loopback) && ip.is_unspecified();
+        let mut udp = self.io.udp;
+        udp.dual_stack |= self.is_dual_stack();
+        udp.loopback_only |= self.stays_on_loopback();
         udp
+    }
+
+    fn tcp(&self, tcp: &TcpConfig) -> TcpConfig {
+        let mut tcp = tcp.clone();
+        tcp.dual_stack |= self.is_dual_stack();
+        tcp.loopback_only |= self.stays_on_loopback();
+        tcp
+    }
+
+    fn is_dual_stack(&self) -> bool {
+        self.own_ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+    }
+
+    /// Whether sockets must refuse other hosts: all peers are on this host, and no address of one
+    /// family reaches both families.
+    fn stays_on_loopback(&self) -> bool {
+        matches!(self.security, Security::Loopback) && self.own_ip().is_unspecified()
     }
 }
 
@@ -190,5 +225,11 @@ mod tests {
         assert!(io.local_address().ip().is_unspecified(), "it may have peers anywhere");
         let both = LoopConfig { ip: Some(Ipv6Addr::UNSPECIFIED.into()), ..LoopConfig::default() };
         assert!(both.udp().loopback_only && both.udp().dual_stack);
+        let tcp = both.tcp(&TcpConfig::default());
+        assert!(tcp.loopback_only && tcp.dual_stack);
+        let transport = PacketTransport::Tcp(TcpConfig::default());
+        let io = LoopConfig { transport, ..LoopConfig::default() }.open();
+        let io = io.expect("loopback has ports");
+        assert!(matches!(io, Backend::Tcp(_)) && io.local_address().ip().is_loopback());
     }
 }

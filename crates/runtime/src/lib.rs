@@ -55,7 +55,7 @@ pub mod workers;
 
 pub use by_hand::Held;
 pub use channels::{Dial, Dialled};
-pub use config::{LoopConfig, LoopError, Security, ServeError, ServiceChoice};
+pub use config::{LoopConfig, LoopError, PacketTransport, Security, ServeError, ServiceChoice};
 pub use handle::ChannelShared;
 pub use local::JoinHandle;
 pub use petasos_managed::{ConfigError as ServiceConfigError, ServiceConfig};

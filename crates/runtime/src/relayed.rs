@@ -113,6 +113,10 @@ pub(crate) struct Waiting {
 impl Relay {
     /// An outcome of a call with a tag.
     pub(crate) fn finish(&mut self, tag: u64, outcome: Outcome) {
+        let mut outcome = outcome;
+        if let Ok(bytes) = &mut outcome {
+            bytes.flatten();
+        }
         self.events.push_back(Event::Done { tag, outcome });
     }
 

@@ -50,7 +50,7 @@ impl Drop for Tables {
 }
 
 impl Runtime {
-    /// A runtime over UDP and shared memory, with its own node.
+    /// A runtime over the transport of `config`, with its own node.
     pub fn start(config: LoopConfig) -> Result<Runtime, LoopError> {
         if let Some(service) = config.service.resolve()? {
             return Runtime::managed(config.endpoint, config.listen, service);

@@ -92,6 +92,8 @@ impl Memory for (OwnedHeap, OwnedHeap) {
 pub struct Application<M> {
     pub(crate) number: Number,
     pub(crate) name: Arc<str>,
+    /// Its name is known to be its own.
+    pub(crate) is_proved: bool,
     pub(crate) limits: ApplicationLimits,
     pub(crate) memory: M,
     pub(crate) blocks: Blocks,
@@ -153,6 +155,7 @@ impl<M: Memory> Application<M> {
         Application {
             number,
             name: name.into(),
+            is_proved: false,
             limits,
             memory,
             blocks,
@@ -187,6 +190,16 @@ impl<M: Memory> Application<M> {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Nobody else can have its name: from now on, that is the identity of its calls.
+    pub fn prove_name(&mut self) {
+        self.is_proved = true;
+    }
+
+    /// Its name, if that is proved.
+    pub(crate) fn identity(&self) -> Option<Arc<str>> {
+        self.is_proved.then(|| self.name.clone())
     }
 
     /// Its heaps.

@@ -2,11 +2,13 @@
 //! transport. How they begin and end is in [`remote`](crate::remote).
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use petasos_abi::COUNTED_BYTES_MIN;
 use petasos_base::Time;
+use petasos_buf::MsgBuf;
 use petasos_call::{Metadata, Status};
 use petasos_engine::{Application as Number, CallId, Peer};
 use petasos_message::NativeMsg;
@@ -69,6 +71,8 @@ pub struct Outgoing {
     pub is_idempotent: bool,
     /// The name of the application that calls.
     pub caller: Arc<str>,
+    /// That name is proved.
+    pub is_proved: bool,
 }
 
 impl Outgoing {
@@ -105,13 +109,13 @@ pub struct RemoteEnd {
 }
 
 /// A message of another host, as it came.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum Encoded<'a> {
     /// In protobuf's encoding.
     Protobuf(&'a [u8]),
-    /// An image of the type, by the binding of the application at this host's end. Nothing of it
-    /// was checked.
-    Native(&'a [u8]),
+    /// An image of the type, by the binding of the application at this host's end: this range of a
+    /// buffer. Nothing of it was checked.
+    Native(MsgBuf, Range<usize>),
 }
 
 /// How a call has ended at another host.

@@ -293,6 +293,7 @@ impl<M: Memory> Hub<M> {
         let known = caller.known(id).expect("its request is there");
         let call = caller.datapath.call(id).expect("its request is there").clone();
         let wanted = (known.target, caller.method(known.method).id);
+        let identity = caller.identity();
         let route = match caller.routes.get(wanted, changes) {
             Some(route) => route,
             None => match self.target_beyond(number, id) {
@@ -312,6 +313,7 @@ impl<M: Memory> Hub<M> {
             method: callee.method(method).id,
             requests: Direction::Inbound,
             began: now,
+            identity,
             ..call
         };
         let full = |_| Status::resource_exhausted("the server takes no more calls now");

@@ -10,6 +10,7 @@ use petasos_message::{CompactError, NativeMsg, Outside, Segment, Source, Types};
 use petasos_schema::MessageId;
 use petasos_shm::OwnedHeap;
 
+use crate::CALLER_KEY;
 use crate::application::{Application, Detached, Memory};
 use crate::known::Known;
 use crate::schemas::MethodAt;
@@ -282,7 +283,12 @@ impl<M: Memory> Application<M> {
         let mut bytes = vec![0; contents.bytes as usize];
         let outside = |_| Status::internal("the metadata does not lie in the heap");
         self.memory.send().copy_out(contents.offset, &mut bytes).map_err(outside)?;
-        Ok(read_tail(&bytes, self.limits.metadata_bytes_max)?)
+        let mut parts = read_tail(&bytes, self.limits.metadata_bytes_max)?;
+        if !parts.initial.is_empty() {
+            // Who calls is the service's to say.
+            parts.initial.remove(CALLER_KEY);
+        }
+        Ok(parts)
     }
 
     /// Everything was copied: the application has its memory back.

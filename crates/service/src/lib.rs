@@ -65,3 +65,7 @@ pub use schemas::{
 };
 pub use stats::{Gone, ROWS_MAX, Row, Stats, Sums, Way};
 pub use status::Load;
+
+/// The key under which services tell each other, in a request's metadata, which application calls
+/// (ADR 21). What applications say under it is removed.
+pub const CALLER_KEY: &str = "petasos-caller";

@@ -7,8 +7,8 @@
 //!
 //! | heap | the application | the service |
 //! |---|---|---|
-//! | [`HeapKind::Send`] | reads and writes | reads, at once or by a [`HeapSlice`] |
-//! | [`HeapKind::Receive`] | reads | reads and writes |
+//! | [`HeapKind::Send`] | reads and writes | reads, also by a [`HeapSlice`] |
+//! | [`HeapKind::Receive`] | reads, also by a [`ReceivedSlice`] | reads and writes |
 //!
 //! # Guarantees, whatever the application does
 //!
@@ -20,23 +20,27 @@
 //! 2. *A receive heap is the service's alone to write.* Its files are sealed against future writing
 //!    after the service has mapped them: the system refuses writable mappings, `write` and holes,
 //!    also through `/proc`, and nobody can take the seal away.
-//! 3. *Nothing borrows from a heap that another process writes.* Contents are copied, by reads that
-//!    the optimiser neither repeats nor defers (`copy`).
+//! 3. *The service borrows nothing from a heap.* Contents are copied, by reads that the optimiser
+//!    neither repeats nor defers (`copy`). An application, which trusts its service, may borrow
+//!    what it was given ([`ReceivedSlice`]).
 //!
 //! # Who may touch what
 //!
 //! `range` is the only module that maps. `owned` and `slice` read a send heap; `owned` alone
-//! accesses a receive heap, with `&mut self` for writing. On the side of the application, memory is
-//! accessed by whoever takes [`AdoptedHeap::start`], under rules of their own.
+//! accesses a receive heap, with `&mut self` for writing. On the side of the application,
+//! `received` reads what was received, and whoever takes [`AdoptedHeap::start`] accesses memory
+//! under rules of their own.
 
 mod adopted;
 mod holds;
 mod owned;
 mod range;
+mod received;
 mod slice;
 
 pub use adopted::{AdoptError, AdoptedHeap};
 pub use owned::OwnedHeap;
+pub use received::ReceivedSlice;
 pub use slice::HeapSlice;
 
 use petasos_abi::ExtentError;

@@ -66,7 +66,9 @@ use modelled::Memory;
 #[cfg(not(loom))]
 pub use file::{FileError, SystemError};
 #[cfg(not(loom))]
-pub use heap::{AdoptError, AdoptedHeap, HeapError, HeapKind, HeapSlice, Outside, OwnedHeap};
+pub use heap::{
+    AdoptError, AdoptedHeap, HeapError, HeapKind, HeapSlice, Outside, OwnedHeap, ReceivedSlice,
+};
 #[cfg(not(loom))]
 pub use pages::{HUGE_PAGE_BYTES, Pages, PagesError};
 #[cfg(not(loom))]

@@ -97,10 +97,13 @@ fn build_programs(root: &Path) -> Result<PathBuf, String> {
     Ok(programs)
 }
 
-/// `petasos bench` rebuilds the other program, which takes minutes, if that is older than itself.
-/// These two have just been built together, in any order.
+/// `petasos` rebuilds the programs that it runs, which takes minutes, if they are older than
+/// itself. They have just been built together, in any order.
 fn level_ages(programs: &Path) -> io::Result<()> {
     let modified = programs.join("petasos").metadata()?.modified()?;
-    let bench = fs::File::options().append(true).open(programs.join("petasos-bench"))?;
-    bench.set_modified(modified)
+    for program in ["petasos-bench", "petasos-dashboard"] {
+        let companion = fs::File::options().append(true).open(programs.join(program))?;
+        companion.set_modified(modified)?;
+    }
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! The code of Petasos' generator.
 #![allow(missing_docs, reason = "the .proto files have comments")]
 
-macro_rules! packages {
+use crate::packages::every_package;
+
+macro_rules! declared {
     ($($package:ident $name:literal)+) => { $(
         pub mod $package {
             petasos::include_proto!($name);
@@ -9,12 +11,4 @@ macro_rules! packages {
     )+ };
 }
 
-packages! {
-    geo "hotel.geo"
-    profile "hotel.profile"
-    rate "hotel.rate"
-    recommendation "hotel.recommendation"
-    reservation "hotel.reservation"
-    search "hotel.search"
-    user "hotel.user"
-}
+every_package!(declared);

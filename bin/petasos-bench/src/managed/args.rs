@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::figures::Figure;
 use super::what::What;
@@ -27,9 +27,9 @@ pub struct ManagedArgs {
     /// Milliseconds of a turn [default: the figure's]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub turn_ms: Option<u64>,
-    /// Changes of each kind, with `changes`
-    #[arg(long, default_value_t = 1000, value_parser = changes)]
-    pub changes: usize,
+    /// Changes of each kind, with `changes` [default: 1000]
+    #[arg(long, value_parser = changes)]
+    pub changes: Option<usize>,
     /// Only the points with these labels, for example `8 KiB` of figure 4
     #[arg(long, value_delimiter = ',')]
     pub points: Vec<String>,
@@ -43,7 +43,9 @@ pub struct ManagedArgs {
     #[arg(long)]
     pub print_json: bool,
     /// Show how each contender is started and configured, and measure nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = [
+        "figure", "seconds", "turn_ms", "changes", "points", "json", "picture", "print_json",
+    ])]
     pub show_config: bool,
 }
 
@@ -70,6 +72,30 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl ManagedArgs {
+    /// Refuses options that mean nothing for what is measured.
+    ///
+    /// # Errors
+    /// The first such option, and what has it.
+    pub fn check(&self, what: What) -> Result<(), String> {
+        let (is_figure, has_turns, has_changes) = match what {
+            What::Figure(_) => (true, true, false),
+            What::Experiment(id) => (false, id.has_turns(), id.has_changes()),
+        };
+        let given = [
+            ("--contenders", !self.contenders.is_empty(), is_figure, "table2, 4, 5, 6a, 6b and 15"),
+            ("--points", !self.points.is_empty(), is_figure, "table2, 4, 5, 6a, 6b and 15"),
+            ("--turn-ms", self.turn_ms.is_some(), has_turns, "what is measured in turns"),
+            ("--changes", self.changes.is_some(), has_changes, "changes"),
+        ];
+        match given.iter().find(|(_, is_given, has_it, _)| *is_given && !has_it) {
+            None => Ok(()),
+            Some((option, .., who)) => {
+                let what = what.to_possible_value().expect("none is hidden");
+                Err(format!("{option} means nothing for {}: it is for {who}", what.get_name()))
+            }
+        }
+    }
+
     /// The length of a turn.
     pub fn turn(&self, figure: &Figure) -> Duration {
         self.turn_ms.map_or(figure.turn, Duration::from_millis)

@@ -29,6 +29,23 @@ pub enum ExperimentId {
 }
 
 impl ExperimentId {
+    /// Whether it is measured in turns, whose length the user may choose.
+    pub fn has_turns(self) -> bool {
+        match self {
+            ExperimentId::Limit | ExperimentId::Changes | ExperimentId::Bind => false,
+            ExperimentId::Table4
+            | ExperimentId::HotelMean
+            | ExperimentId::HotelTail
+            | ExperimentId::HotelMeanAlone
+            | ExperimentId::HotelTailAlone => true,
+        }
+    }
+
+    /// Whether it changes policies so often as the user says.
+    pub fn has_changes(self) -> bool {
+        self == ExperimentId::Changes
+    }
+
     /// Seconds to measure, unless the user says otherwise.
     pub fn seconds(self) -> f64 {
         match self {

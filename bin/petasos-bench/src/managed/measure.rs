@@ -68,12 +68,17 @@ pub struct Skipped {
 /// Measures a figure.
 ///
 /// # Errors
-/// If no contender could be measured.
+/// If no contender could be measured, or a point is wanted that the figure has not.
 pub fn run(
     args: &ManagedArgs,
     figure: &Figure,
     contenders: &[Contender],
 ) -> Result<Measured, BenchError> {
+    let labels: Vec<&str> = figure.points.iter().map(|point| &*point.label).collect();
+    if let Some(unknown) = args.points.iter().find(|label| !labels.contains(&&***label)) {
+        let (name, all) = (figure.name, labels.join(", "));
+        return Err(format!("figure {name} has no point `{unknown}`; it has {all}").into());
+    }
     let is_wanted = |point: &&Point| args.wants(&point.label);
     let points: Vec<&Point> = figure.points.iter().filter(is_wanted).collect();
     let headline = &figure.points[figure.headline].label;

@@ -57,7 +57,9 @@ pub fn run(args: &ManagedArgs) -> Result<(), BenchError> {
         let all = contenders::names();
         return contenders::show(&contenders::chosen(&args.contenders, &all)?);
     }
-    let figure = match args.figure.ok_or("name a figure with --figure")? {
+    let what = args.figure.ok_or("name a figure with --figure")?;
+    args.check(what)?;
+    let figure = match what {
         What::Figure(id) => id.description(),
         What::Experiment(id) => return live::run(args, id),
     };

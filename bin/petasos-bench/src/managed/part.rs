@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use petasos_endpoint::EndpointConfig;
 
-use super::hotel::{GrpcHotelClient, GrpcHotelServer, HotelClient, HotelServer};
+use super::hotel::{self, GrpcHotelClient, HotelClient};
 use super::live::{Binder, NumberedClient, NumberedServer};
 use super::part_args::{PartArgs, PartName};
 use super::proxy;
@@ -21,7 +21,7 @@ use crate::rpc::child::{be_client, be_server};
 use crate::rpc::direct::{DirectClient, DirectServer};
 use crate::rpc::ends::{Client, Server};
 use crate::rpc::tonic::{TonicClient, TonicServer};
-use crate::rpc::typed::{TypedClient, TypedServer};
+use crate::rpc::typed::{TypedClient, managed_server};
 use crate::turns::pin;
 
 /// Runs as a process of a contender until its standard input ends.
@@ -97,13 +97,13 @@ fn server(
     let calls = calls(shape, Vec::new());
     Ok(match name {
         PartName::TonicServer if shape.work == Work::Reservations => {
-            Box::new(GrpcHotelServer::new(&calls)?)
+            Box::new(hotel::grpc_server(&calls)?)
         }
         PartName::ManagedServer if shape.work == Work::Reservations => {
-            Box::new(HotelServer::managed(service)?)
+            Box::new(hotel::server(service)?)
         }
         PartName::TonicServer => Box::new(TonicServer::new(&calls)?),
-        PartName::ManagedServer => Box::new(TypedServer::managed(&calls, service)?),
+        PartName::ManagedServer => Box::new(managed_server(&calls, service)?),
         PartName::RelayServer => {
             let service = servers.first().ok_or("--server names no service")?;
             Box::new(relay::RelayServer::connect(shape, *service)?)

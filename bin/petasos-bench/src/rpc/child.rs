@@ -18,7 +18,7 @@ use super::phase::{Phase, Turn};
 use super::role::{Contender, Role, Side};
 use super::stop::Stop;
 use super::tonic::{TonicClient, TonicServer};
-use super::typed::{TypedClient, TypedServer};
+use super::typed::{self, TypedClient};
 use crate::error::BenchError;
 use crate::turns::{pin, process_cpu_s};
 
@@ -47,10 +47,10 @@ fn client(args: &RpcArgs, contender: Contender) -> Result<Box<dyn Client>, Bench
 
 fn server(args: &RpcArgs, contender: Contender) -> Result<Box<dyn Server>, BenchError> {
     Ok(match contender {
-        Contender::Petasos => Box::new(TypedServer::new(args, false)?),
-        Contender::PetasosSleeping => Box::new(TypedServer::new(args, true)?),
-        Contender::PetasosShared => Box::new(TypedServer::new(&shared(args), false)?),
-        Contender::PetasosSharedSleeping => Box::new(TypedServer::new(&shared(args), true)?),
+        Contender::Petasos => Box::new(typed::server(args, false)?),
+        Contender::PetasosSleeping => Box::new(typed::server(args, true)?),
+        Contender::PetasosShared => Box::new(typed::server(&shared(args), false)?),
+        Contender::PetasosSharedSleeping => Box::new(typed::server(&shared(args), true)?),
         Contender::Tonic => Box::new(TonicServer::new(args)?),
         Contender::Grpc => Box::new(GrpcServer::new(args)?),
         Contender::Direct => Box::new(DirectServer::new(args, false)?),

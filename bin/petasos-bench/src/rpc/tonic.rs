@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server as Transport};
@@ -20,6 +21,7 @@ use super::phase::{Phase, Turn};
 use super::stop::Stop;
 use super::tonic_answers::{Answers, CALL, MESSAGE_BYTES_MAX};
 use super::tonic_codec::{Fitting, Payload};
+use super::tonic_routes::{Methods, Routes};
 use super::tonic_streams::{Caller, GrpcClient, flood, ping};
 use crate::error::BenchError;
 
@@ -63,21 +65,27 @@ pub struct TonicServer {
 
 impl TonicServer {
     pub fn new(args: &RpcArgs) -> Result<TonicServer, BenchError> {
+        let bytes = vec![2; args.response_bytes() as usize].into();
+        TonicServer::of(args, Answers { bytes, codec: Fitting::new(args) })
+    }
+
+    /// A server of other methods.
+    ///
+    /// # Errors
+    /// The system's, or what is wrong with certificates.
+    pub fn of(args: &RpcArgs, methods: impl Methods + Sync) -> Result<TonicServer, BenchError> {
         let runtime = runtime(args)?;
         let entered = runtime.enter();
         let incoming = TcpIncoming::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let incoming = incoming.with_nodelay(Some(true));
         let address = incoming.local_addr()?;
-        let bytes = vec![2; args.response_bytes() as usize].into();
         let mut server = Transport::builder()
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         if let Some(certificates) = args.certificates()? {
             server = server.tls_config(certificates.tonic_server())?;
         }
-        let server =
-            server.serve_with_incoming(Answers { bytes, codec: Fitting::new(args) }, incoming);
-        drop(runtime.spawn(server));
+        drop(runtime.spawn(server.serve_with_incoming(Routes(methods), incoming)));
         drop(entered);
         Ok(TonicServer { runtime, address, awake: args.peer_awake })
     }
@@ -94,20 +102,19 @@ impl Server for TonicServer {
     }
 }
 
-/// The client's side.
-pub struct TonicClient {
+/// A connection to a server, and what drives it.
+pub struct Connection {
     runtime: Runtime,
     channel: Channel,
-    codec: Fitting,
-    window: usize,
-    bytes: Bytes,
-    response_bytes: u32,
-    streaming: bool,
     awake: bool,
 }
 
-impl TonicClient {
-    pub fn new(args: &RpcArgs) -> Result<TonicClient, BenchError> {
+impl Connection {
+    /// A connection to the server that is named, which is made when it is called.
+    ///
+    /// # Errors
+    /// If no server is named, or certificates are wrong.
+    pub fn new(args: &RpcArgs) -> Result<Connection, BenchError> {
         let server = args.server.first().ok_or("--server names no server")?;
         let runtime = runtime(args)?;
         let entered = runtime.enter();
@@ -121,16 +128,59 @@ impl TonicClient {
         }
         let channel = endpoint.connect_lazy();
         drop(entered);
+        Ok(Connection { runtime, channel, awake: args.peer_awake })
+    }
+
+    /// A client of it.
+    pub fn grpc(&self) -> GrpcClient<Channel> {
+        GrpcClient::new(self.channel.clone())
+    }
+
+    /// Starts callers, and runs them until all have ended. Gives what each has counted.
+    ///
+    /// # Errors
+    /// The first caller's that has failed.
+    pub fn run(
+        &self,
+        phase: Phase,
+        start: impl FnOnce() -> Vec<Calling>,
+    ) -> Result<Vec<Count>, BenchError> {
+        let awake = self.awake && phase == Phase::Spinning;
+        run(&self.runtime, awake, async {
+            let mut counts = Vec::new();
+            for calling in start() {
+                counts.push(calling.await??);
+            }
+            Ok(counts)
+        })
+    }
+}
+
+/// A caller that runs.
+pub type Calling = JoinHandle<Result<Count, String>>;
+
+/// The client's side.
+pub struct TonicClient {
+    connection: Connection,
+    codec: Fitting,
+    window: usize,
+    bytes: Bytes,
+    response_bytes: u32,
+    streaming: bool,
+}
+
+impl TonicClient {
+    pub fn new(args: &RpcArgs) -> Result<TonicClient, BenchError> {
+        let connection = Connection::new(args)?;
         let bytes = vec![1; args.size as usize].into();
         let (window, response_bytes) = (args.window(), args.response_bytes());
-        let (streaming, awake, codec) = (args.streaming, args.peer_awake, Fitting::new(args));
-        Ok(TonicClient { runtime, channel, codec, window, bytes, response_bytes, streaming, awake })
+        let (streaming, codec) = (args.streaming, Fitting::new(args));
+        Ok(TonicClient { connection, codec, window, bytes, response_bytes, streaming })
     }
 
     fn caller(&self) -> Caller {
-        let client = GrpcClient::new(self.channel.clone());
         Caller {
-            client: client.max_decoding_message_size(MESSAGE_BYTES_MAX),
+            client: self.connection.grpc().max_decoding_message_size(MESSAGE_BYTES_MAX),
             codec: self.codec,
             sent: self.shape(),
         }
@@ -146,24 +196,16 @@ impl Client for TonicClient {
     fn turn(&mut self, phase: Phase, duration: Duration) -> Result<Turn, BenchError> {
         let callers = if phase == Phase::Window { self.window } else { 1 };
         let pace = Pace::new(duration, callers);
-        let awake = self.awake && phase == Phase::Spinning;
-        let counts = run(&self.runtime, awake, async {
-            let calls: Vec<_> = match (self.streaming, phase) {
-                (false, _) => {
-                    let call = |_| tokio::spawn(call(self.caller(), pace.meter()));
-                    (0..callers).map(call).collect()
-                }
-                (true, Phase::Window) => {
-                    let meters = (pace.meter(), pace.meter());
-                    vec![tokio::spawn(flood(self.caller(), meters))]
-                }
-                (true, _) => vec![tokio::spawn(ping(self.caller(), pace.meter()))],
-            };
-            let mut counts = Vec::new();
-            for call in calls {
-                counts.push(call.await??);
+        let counts = self.connection.run(phase, || match (self.streaming, phase) {
+            (false, _) => {
+                let call = |_| tokio::spawn(call(self.caller(), pace.meter()));
+                (0..callers).map(call).collect()
             }
-            Ok::<_, BenchError>(counts)
+            (true, Phase::Window) => {
+                let meters = (pace.meter(), pace.meter());
+                vec![tokio::spawn(flood(self.caller(), meters))]
+            }
+            (true, _) => vec![tokio::spawn(ping(self.caller(), pace.meter()))],
         })?;
         Ok(pace.turn(counts))
     }

@@ -1,18 +1,15 @@
-//! The service in tonic's server. It is hand-written in the form of tonic's generated code, to
-//! avoid the generator.
-
-use std::convert::Infallible;
-use std::task::{Context, Poll};
+//! The service in tonic's server.
 
 use bytes::Bytes;
 use tonic::body::Body;
 use tonic::codegen::http::{Request as HttpRequest, Response as HttpResponse};
 use tonic::codegen::tokio_stream::StreamExt;
-use tonic::codegen::{BoxFuture, BoxStream, Service};
+use tonic::codegen::{BoxFuture, BoxStream};
 use tonic::server::{Grpc as GrpcServer, StreamingService, UnaryService};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::tonic_codec::{Fitting, Payload};
+use super::tonic_routes::Methods;
 
 /// The paths of the methods: a unary call, and a stream each way.
 pub const CALL: &str = "/petasos.bench.Bench/Call";
@@ -64,25 +61,13 @@ impl StreamingService<Payload> for Answers {
     }
 }
 
-impl Service<HttpRequest<Body>> for Answers {
-    type Response = HttpResponse<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<Self::Response, Self::Error>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: HttpRequest<Body>) -> Self::Future {
-        let method = self.clone();
-        Box::pin(async move {
-            let mut grpc =
-                GrpcServer::new(method.codec).max_decoding_message_size(MESSAGE_BYTES_MAX);
-            match request.uri().path() {
-                CALL => Ok(grpc.unary(method, request).await),
-                FLOW => Ok(grpc.streaming(method, request).await),
-                _ => Ok(Status::unimplemented("no such method is served").into_http()),
-            }
-        })
+impl Methods for Answers {
+    async fn run(self, request: HttpRequest<Body>) -> Option<HttpResponse<Body>> {
+        let mut grpc = GrpcServer::new(self.codec).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        match request.uri().path() {
+            CALL => Some(grpc.unary(self, request).await),
+            FLOW => Some(grpc.streaming(self, request).await),
+            _ => None,
+        }
     }
 }

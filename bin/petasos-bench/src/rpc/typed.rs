@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use petasos::{
-    Channel, Loop, LoopConfig, Msg, Request, Response, Security, Sender, ServiceChoice,
-    ServiceConfig, Status, Streaming,
+    LoopConfig, Msg, Request, Response, Security, Sender, ServiceChoice, ServiceConfig, Status,
+    Streaming,
 };
 use petasos_endpoint::{LocalPolicy, Polling};
 
 use super::args::{Carrier, RpcArgs};
-use super::ends::{Client, Server};
+use super::ends::Client;
+use super::looped::{LoopClient, LoopServer};
 use super::pace::{Count, Meter, Pace};
 use super::phase::{Phase, Turn};
-use super::stop::Stop;
 use super::typed_messages::generated::{Bench, BenchClient, BenchServer, Payload};
 use super::typed_messages::payload;
 use super::typed_streams::{Shape, flood, ping};
@@ -91,45 +91,24 @@ pub fn service(args: &RpcArgs) -> BenchServer<impl Bench> {
 }
 
 /// The server's side.
-pub struct TypedServer {
-    event_loop: Loop,
-    address: SocketAddr,
+///
+/// # Errors
+/// If it cannot serve.
+pub fn server(args: &RpcArgs, sleeping: bool) -> Result<LoopServer, BenchError> {
+    LoopServer::start(config(args, sleeping, Some(LOOPBACK))?, service(args))
 }
 
-impl TypedServer {
-    pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedServer, BenchError> {
-        TypedServer::over(args, config(args, sleeping, Some(LOOPBACK))?)
-    }
-
-    /// A server behind the managed service.
-    pub fn managed(args: &RpcArgs, path: Option<&str>) -> Result<TypedServer, BenchError> {
-        TypedServer::over(args, behind(path, Some(LOOPBACK))?)
-    }
-
-    fn over(args: &RpcArgs, config: LoopConfig) -> Result<TypedServer, BenchError> {
-        let event_loop = Loop::new(config)?;
-        event_loop.serve(service(args))?;
-        let address = event_loop.local_address().ok_or("the loop does not listen")?;
-        event_loop.block_on(event_loop.served())?;
-        Ok(TypedServer { event_loop, address })
-    }
-}
-
-impl Server for TypedServer {
-    fn addresses(&self) -> Vec<SocketAddr> {
-        vec![self.address]
-    }
-
-    fn serve(&mut self, _: Phase, stop: &Stop) -> Result<Turn, BenchError> {
-        self.event_loop.block_on(stop.raised());
-        Ok(Turn::default())
-    }
+/// A server behind the managed service.
+///
+/// # Errors
+/// If that does not let it serve.
+pub fn managed_server(args: &RpcArgs, path: Option<&str>) -> Result<LoopServer, BenchError> {
+    LoopServer::start(behind(path, Some(LOOPBACK))?, service(args))
 }
 
 /// The client's side.
 pub struct TypedClient {
-    event_loop: Loop,
-    channel: Channel,
+    ends: LoopClient,
     /// The number of callers in the window phase.
     callers: usize,
     streaming: bool,
@@ -147,34 +126,12 @@ impl TypedClient {
     }
 
     fn over(args: &RpcArgs, config: LoopConfig) -> Result<TypedClient, BenchError> {
-        let event_loop = Loop::new(config)?;
         let server = *args.server.first().ok_or("--server names no server")?;
-        let channel = event_loop.channel(server);
+        let ends = LoopClient::new(config, server)?;
         let bytes = vec![1; args.size as usize].into();
         let shape = Shape { bytes, wanted_bytes: args.response_bytes() };
         let (callers, streaming) = (args.window(), args.streaming);
-        Ok(TypedClient { event_loop, channel, callers, streaming, shape })
-    }
-
-    /// Runs `callers` callers, each with one call after another or a stream, and returns the total.
-    fn spawn<F>(
-        &self,
-        callers: usize,
-        caller: impl Fn(BenchClient) -> F,
-    ) -> Result<Vec<Count>, BenchError>
-    where
-        F: Future<Output = Result<Count, String>> + 'static,
-    {
-        let client = BenchClient::new(self.channel.clone());
-        let calls = (0..callers).map(|_| self.event_loop.spawn(caller(client.clone())));
-        let calls: Vec<_> = calls.collect();
-        self.event_loop.block_on(async {
-            let mut counts = Vec::new();
-            for call in calls {
-                counts.push(call.await.ok_or("a caller has panicked")??);
-            }
-            Ok(counts)
-        })
+        Ok(TypedClient { ends, callers, streaming, shape })
     }
 }
 
@@ -182,15 +139,15 @@ impl Client for TypedClient {
     fn turn(&mut self, phase: Phase, duration: Duration) -> Result<Turn, BenchError> {
         let callers = if phase == Phase::Window { self.callers } else { 1 };
         let pace = Pace::new(duration, callers);
+        let (ends, client) = (&self.ends, BenchClient::new(self.ends.channel.clone()));
         let counts = match (self.streaming, phase) {
             (false, _) => {
-                self.spawn(callers, |client| call(client, pace.meter(), self.shape.clone()))?
+                ends.run(callers, &client, |client| call(client, pace.meter(), self.shape.clone()))?
             }
-            (true, Phase::Window) => {
-                let client = BenchClient::new(self.channel.clone());
-                vec![flood(&self.event_loop, &client, &pace, &self.shape)?]
+            (true, Phase::Window) => vec![flood(&ends.event_loop, &client, &pace, &self.shape)?],
+            (true, _) => {
+                ends.run(1, &client, |client| ping(client, pace.meter(), self.shape.clone()))?
             }
-            (true, _) => self.spawn(1, |client| ping(client, pace.meter(), self.shape.clone()))?,
         };
         Ok(pace.turn(counts))
     }

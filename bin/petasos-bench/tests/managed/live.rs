@@ -3,14 +3,19 @@
 
 use serde_json::Value;
 
-use super::{json, managed, number};
+use super::{in_turns, json, managed, number};
 use crate::support::BENCH;
 
 /// Whether there is a service to measure.
 fn has_service() -> bool {
-    let is_there = std::path::Path::new(BENCH).with_file_name("petasosd").is_file();
+    is_built("petasosd")
+}
+
+/// Whether a program of another package is beside this one's.
+pub(super) fn is_built(program: &str) -> bool {
+    let is_there = std::path::Path::new(BENCH).with_file_name(program).is_file();
     if !is_there {
-        petasos_skips::skip("petasosd", "petasosd was not built: cargo build -p petasosd");
+        petasos_skips::skip(program, format!("not built: cargo build -p {program}"));
     }
     is_there
 }
@@ -19,13 +24,17 @@ fn measured(figure: &str, options: &[&str]) -> Value {
     json(managed(&[&["--figure", figure, "--print-json"], options].concat()).success())
 }
 
+fn measured_in_turns(figure: &str, options: &[&str]) -> Value {
+    json(in_turns(&[&["--figure", figure, "--print-json"], options].concat()).success())
+}
+
 #[test]
 fn policies_are_compared_with_none() {
     if !has_service() {
         return;
     }
     let contenders = ["--contenders", "managed-bare,managed-limited", "--seconds", "0.2"];
-    let limit = measured("6a", &contenders);
+    let limit = measured_in_turns("6a", &contenders);
     assert_eq!(limit["skipped"], Value::Array(Vec::new()), "{limit}");
     assert!(number(&limit["ratios"]["managed-limited"]["without_policy"]) > 0.0);
     assert!(limit["ratios"]["managed-bare"]["without_policy"].is_null());
@@ -38,7 +47,7 @@ fn access_control_refuses_what_is_forbidden() {
         return;
     }
     let contenders = ["--contenders", "tonic,managed-bare,managed-access", "--seconds", "0.3"];
-    let access = measured("6b", &contenders);
+    let access = measured_in_turns("6b", &contenders);
     assert_eq!(access["skipped"], Value::Array(Vec::new()), "{access}");
     let counts = |name: &str| {
         let row = &access["contenders"][name];
@@ -102,7 +111,7 @@ fn schemas_are_bound_and_neighbours_measured() {
         assert!(number(&row["process_p50_us"]) >= number(&row["p50_us"]));
     }
     assert!(number(&bind["parameters"]["schema_bytes"]) > 1000.0);
-    let beside = measured("table4", &["--seconds", "0.1"]);
+    let beside = measured_in_turns("table4", &["--seconds", "0.1"]);
     for name in ["without", "small-first"] {
         let row = &beside["contenders"][name];
         for field in ["p95_us", "p99_us", "gbit_per_s", "completed_long"] {
@@ -114,10 +123,24 @@ fn schemas_are_bound_and_neighbours_measured() {
 
 #[test]
 fn options_that_mean_nothing_are_refused() {
-    let finished = managed(&["--figure", "7b", "--contenders", "managed"]);
-    assert_eq!(finished.code, Some(1), "{finished:?}");
-    let finished = managed(&["--figure", "6a", "--contenders", "nginx"]);
-    assert_eq!(finished.code, Some(1), "{finished:?}");
+    for (options, why) in [
+        (&["7b", "--contenders", "managed"][..], "--contenders means nothing for 7b: it is for "),
+        (&["8", "--points", "8 KiB"], "--points means nothing for 8: "),
+        (&["bind", "--turn-ms", "5"], "--turn-ms means nothing for bind: it is for what is "),
+        (&["changes", "--turn-ms", "5"], "--turn-ms means nothing for changes: "),
+        (&["table2", "--changes", "5"], "--changes means nothing for table2: it is for changes"),
+        (&["12", "--changes", "5"], "--changes means nothing for 12: "),
+        (&["6a", "--contenders", "nginx"], "nginx"),
+        (&["4", "--points", "8 KiB,9 KiB"], "figure 4 has no point `9 KiB`; it has 2 B, 32 B, "),
+    ] {
+        let finished = managed(&[&["--figure"], options].concat());
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.contains(why), "{finished:?}");
+    }
+    for option in [&["--figure", "4"][..], &["--seconds", "1"], &["--print-json"]] {
+        let finished = managed(&[&["--show-config"], option].concat());
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+    }
     for changes in ["0", "x", "1000000"] {
         let finished = managed(&["--figure", "changes", "--changes", changes]);
         assert_eq!(finished.code, Some(2), "{finished:?}");

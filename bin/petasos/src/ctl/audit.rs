@@ -2,12 +2,11 @@
 
 use clap::Args;
 use petasos_admin::{AuditEntry, ListAuditRequest};
-use serde_json::{Value, json};
+use petasos_cli::admin::forms::{audit_json, texts};
+use petasos_cli::admin::{ServiceArgs, table};
+use petasos_cli::failed::Failed;
 
-use super::ServiceArgs;
-use super::show::{print, texts};
-use super::table::table;
-use crate::typed::Failed;
+use super::show::print;
 
 /// The arguments of `petasos ctl audit`.
 #[derive(Args)]
@@ -25,7 +24,7 @@ pub fn run(service: &ServiceArgs, args: &AuditArgs) -> Result<(), Failed> {
     let list = answer.entries();
     print(
         service,
-        || list.iter().map(to_json).collect(),
+        || list.iter().map(audit_json).collect(),
         || {
             let head = ["NO", "TIME", "USER", "PID", "ROLE", "METHOD", "STATUS", "WHAT"];
             table(&head, &list.iter().map(row).collect::<Vec<_>>())
@@ -81,16 +80,6 @@ fn date(days: i64) -> (i64, i64, i64) {
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
-}
-
-/// An entry, for programs.
-pub fn to_json(entry: &AuditEntry) -> Value {
-    json!({
-        "sequence": entry.sequence(), "time_us": entry.time_us(), "uid": entry.uid(),
-        "gid": entry.gid(), "pid": entry.pid(), "role": entry.role(), "method": entry.method(),
-        "steps": texts(entry.steps()), "status": entry.status(), "message": entry.message(),
-        "unrecorded": entry.unrecorded(),
-    })
 }
 
 #[cfg(test)]

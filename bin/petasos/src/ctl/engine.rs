@@ -2,9 +2,10 @@
 
 use clap::{Args, Subcommand};
 use petasos_admin::{ChangeRequest, EngineAtMut};
+use petasos_cli::admin::ServiceArgs;
+use petasos_cli::failed::Failed;
 
-use super::{ServiceArgs, configuration};
-use crate::typed::Failed;
+use super::configuration;
 
 /// What is to happen to an engine. Calls go on meanwhile.
 #[derive(Subcommand)]

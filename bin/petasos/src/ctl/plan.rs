@@ -3,19 +3,22 @@
 use clap::Args;
 use petasos::Msg;
 use petasos_admin::{ChangeRequest, EngineAtMut, STEPS_MAX, StepMut};
+use petasos_cli::admin::ServiceArgs;
+use petasos_cli::failed::Failed;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::quota::fill;
-use super::{ServiceArgs, read};
-use crate::typed::Failed;
+use super::schema::LoadArgs;
+use super::{read, schema};
 
 /// The arguments of `petasos ctl apply`.
 #[derive(Args)]
 pub struct ApplyArgs {
     /// The plan: a JSON list of steps, such as {"attach": {"application": "shop", "kind": "null"}};
     /// `-` is standard input. A step is one of attach, detach, move, configure, upgrade,
-    /// add_policy, remove_policy, configure_policy, reload_policies, set_quota, remove_quota.
+    /// add_policy, remove_policy, configure_policy, reload_policies, set_quota, remove_quota,
+    /// configure_transport, load_schema, evict_schema.
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -37,6 +40,9 @@ enum Step {
     ReloadPolicies(Nothing),
     SetQuota(SetQuota),
     RemoveQuota(Name),
+    LoadSchema(LoadArgs),
+    EvictSchema(Evict),
+    ConfigureTransport(ConfigureTransport),
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,29 +129,53 @@ struct SetQuota {
     descriptors: Option<u64>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Evict {
+    digest: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigureTransport {
+    gathered: bool,
+}
+
 /// Has the service do a plan.
 pub fn run(service: &ServiceArgs, args: &ApplyArgs) -> Result<(), Failed> {
     let text = read(&args.file)?;
-    let request = request(&text).map_err(|error| {
+    let mut plan = plan(&text).map_err(|error| {
         Failed::new(format!("{} is no plan: {error}", args.file))
             .with_advice("`petasos ctl apply --help` says what a plan is; nothing was done")
     })?;
-    service.change(request)
+    for step in &mut plan {
+        if let Step::EvictSchema(Evict { digest }) = step {
+            *digest = schema::whole(service, digest)?;
+        }
+    }
+    service.change(request(&plan)?)
 }
 
-fn request(text: &str) -> Result<Msg<ChangeRequest>, String> {
+fn plan(text: &str) -> Result<Vec<Step>, String> {
     let plan: Vec<Step> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if plan.is_empty() || plan.len() > STEPS_MAX {
         return Err(format!("it has {} steps, and not 1 to {STEPS_MAX}", plan.len()));
     }
+    Ok(plan)
+}
+
+/// The request for a plan, with what its files have.
+fn request(plan: &[Step]) -> Result<Msg<ChangeRequest>, Failed> {
     let mut request = ChangeRequest::new();
     let mut edit = request.edit();
     let mut steps = edit.steps_mut();
-    plan.iter().for_each(|step| write(step, &mut steps.add()));
+    for step in plan {
+        write(step, &mut steps.add())?;
+    }
     Ok(request)
 }
 
-fn write(step: &Step, to: &mut StepMut<'_>) {
+fn write(step: &Step, to: &mut StepMut<'_>) -> Result<(), Failed> {
     match step {
         Step::Attach(step) => {
             let mut attach = to.attach_engine_mut();
@@ -196,7 +226,17 @@ fn write(step: &Step, to: &mut StepMut<'_>) {
         Step::RemoveQuota(step) => {
             to.remove_quota_mut().set_application(&step.application);
         }
+        Step::LoadSchema(files) => {
+            to.load_schema_mut().set_schema(schema::read(files)?.as_slice());
+        }
+        Step::EvictSchema(step) => {
+            to.evict_schema_mut().set_digest(&step.digest);
+        }
+        Step::ConfigureTransport(step) => {
+            to.configure_transport_mut().set_gathered(step.gathered);
+        }
     }
+    Ok(())
 }
 
 fn at(to: &mut EngineAtMut<'_>, engine: &Engine) {
@@ -219,9 +259,10 @@ mod tests {
         let text = r#"[{"attach": {"application": "shop", "kind": "rate_limit", "place": 0,
                                    "configuration": {"rate_per_s": 5}}},
                        {"detach": {"application": "3", "kind": "null"}},
-                       {"set_quota": {"items": 7}}, {"reload_policies": {}}]"#;
-        let request = request(text).expect("it is a plan");
-        assert_eq!(request.steps().len(), 4);
+                       {"set_quota": {"items": 7}}, {"reload_policies": {}},
+                       {"evict_schema": {"digest": "5f6c"}}]"#;
+        let request = request(&plan(text).expect("it is a plan")).expect("it reads no files");
+        assert_eq!(request.steps().len(), 5);
         let attach = format!("{:?}", request.steps()[0]);
         assert!(attach.contains("rate_per_s"), "{attach}");
         for wrong in [
@@ -232,10 +273,12 @@ mod tests {
             r#"[{"detatch": {"application": "a"}}]"#,
             r#"[{"detach": {"application": "a", "plase": 1}}]"#,
             r#"[{"move": {"application": "a"}}]"#,
+            r#"[{"load_schema": {"import_path": ["."]}}]"#,
+            r#"[{"evict_schema": {}}]"#,
         ] {
-            assert!(super::request(wrong).is_err(), "{wrong}");
+            assert!(plan(wrong).is_err(), "{wrong}");
         }
         let many = format!("[{}]", vec![r#"{"reload_policies": {}}"#; STEPS_MAX + 1].join(","));
-        assert!(super::request(&many).is_err_and(|error| error.contains("257 steps")));
+        assert!(plan(&many).is_err_and(|error| error.contains("257 steps")));
     }
 }

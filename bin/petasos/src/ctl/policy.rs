@@ -2,12 +2,13 @@
 
 use clap::Subcommand;
 use petasos_admin::{ChangeRequest, ListPoliciesRequest, Policy};
+use petasos_cli::admin::forms::policy_json;
+use petasos_cli::admin::{ServiceArgs, table};
+use petasos_cli::failed::Failed;
 use serde_json::{Value, json};
 
-use super::show::{parsed, print};
-use super::table::table;
-use super::{ServiceArgs, configuration};
-use crate::typed::Failed;
+use super::configuration;
+use super::show::print;
 
 /// The policies that applications get. Changes apply to those that are attached at once; a restart
 /// or a reload of the service brings back what its file says.
@@ -95,13 +96,5 @@ fn list(service: &ServiceArgs) -> Result<(), Failed> {
         };
         let rows: Vec<_> = policies.iter().map(row).collect();
         table(&["ID", "APPLICATION", "KIND", "DATAPATHS", "CONFIGURATION"], &rows)
-    })
-}
-
-/// A policy, for programs.
-pub fn policy_json(policy: &Policy) -> Value {
-    json!({
-        "id": policy.id(), "application": policy.application(), "kind": policy.kind(),
-        "datapaths": policy.datapaths(), "configuration": parsed(policy.configuration()),
     })
 }

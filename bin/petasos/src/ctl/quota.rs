@@ -2,12 +2,12 @@
 
 use clap::{Args, Subcommand};
 use petasos_admin::{ChangeRequest, ListQuotasRequest, Quota, QuotaMut};
+use petasos_cli::admin::forms::{quota_json, quota_values};
+use petasos_cli::admin::{ServiceArgs, table};
+use petasos_cli::failed::Failed;
 use serde_json::{Value, json};
 
-use super::ServiceArgs;
 use super::show::print;
-use super::table::table;
-use crate::typed::Failed;
 
 /// Quotas apply to applications that attach later.
 #[derive(Subcommand)]
@@ -89,9 +89,9 @@ fn show(service: &ServiceArgs) -> Result<(), Failed> {
     let answer = service.ask(request, |client, request| client.list_quotas(request))?;
     let attached = answer.attached().iter().filter_map(|one| Some((one.number(), one.quota()?)));
     let json = || {
-        let quotas: Vec<Value> = answer.quotas().iter().map(|one| to_json(one, None)).collect();
+        let quotas: Vec<Value> = answer.quotas().iter().map(|one| quota_json(one, None)).collect();
         let attached: Vec<Value> =
-            attached.clone().map(|(number, one)| to_json(one, Some(number))).collect();
+            attached.clone().map(|(number, one)| quota_json(one, Some(number))).collect();
         json!({ "quotas": quotas, "attached": attached })
     };
     print(service, json, || {
@@ -111,29 +111,8 @@ fn show(service: &ServiceArgs) -> Result<(), Failed> {
     })
 }
 
-fn values(quota: &Quota) -> [u64; 5] {
-    [
-        quota.items_max(),
-        quota.message_bytes_max(),
-        quota.metadata_bytes_max(),
-        quota.held_bytes_max(),
-        quota.descriptors_max(),
-    ]
-    .map(Option::unwrap_or_default)
-}
-
 fn row(quota: &Quota, what: String) -> Vec<String> {
     let name = if quota.application().is_empty() { "(others)" } else { quota.application() };
-    let values = values(quota).map(|value| value.to_string());
+    let values = quota_values(quota).map(|value| value.to_string());
     [what, name.to_owned()].into_iter().chain(values).collect()
-}
-
-/// A quota, for programs.
-pub fn to_json(quota: &Quota, number: Option<u32>) -> Value {
-    let [items, message_bytes, metadata_bytes, held_bytes, descriptors] = values(quota);
-    json!({
-        "number": number, "application": quota.application(), "items": items,
-        "message_bytes": message_bytes, "metadata_bytes": metadata_bytes,
-        "held_bytes": held_bytes, "descriptors": descriptors,
-    })
 }

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use petasos::{Code, Msg};
 use petasos_admin as proto;
+use petasos_cli::admin::{ServiceArgs, table};
+use petasos_cli::failed::Failed;
 use petasos_schema::{Digest, FORMAT_VERSION, Limits, Schema};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ServiceArgs;
 use super::show::print;
-use super::table::table;
-use crate::typed::{Failed, SchemaArgs};
+use crate::typed::SchemaArgs;
 
 /// The schemas that the service knows, by digest.
 #[derive(Args)]
@@ -46,14 +47,17 @@ struct ShowArgs {
     output: Option<PathBuf>,
 }
 
-#[derive(Args)]
-struct LoadArgs {
+/// The files of a schema, on the command line or in a plan.
+#[derive(Args, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadArgs {
     /// The .proto files that the application is built from, all of them; or an encoded
     /// FileDescriptorSet of these; or what `show --output` has written.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Find .proto files and what they import in this folder; may be repeated.
     #[arg(short = 'I', long = "import-path", value_name = "DIR")]
+    #[serde(default)]
     import_path: Vec<PathBuf>,
 }
 
@@ -155,7 +159,7 @@ const SHORT_DIGITS: usize = 12;
 const DIGITS: usize = 64;
 
 /// The whole digest of which this is the beginning.
-fn whole(service: &ServiceArgs, digest: &str) -> Result<String, Failed> {
+pub fn whole(service: &ServiceArgs, digest: &str) -> Result<String, Failed> {
     if digest.len() >= DIGITS {
         return Ok(digest.to_owned());
     }
@@ -218,7 +222,7 @@ fn text(schema: &Schema) -> String {
 }
 
 /// The schema in files, in its compact form.
-fn read(args: &LoadArgs) -> Result<Vec<u8>, Failed> {
+pub fn read(args: &LoadArgs) -> Result<Vec<u8>, Failed> {
     if let [file] = &args.files[..]
         && let Some(schema) = compact(file)
     {

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use petasos_admin as proto;
+use petasos_cli::admin::forms::{app_json, datapath_json, texts};
+use petasos_cli::admin::{ServiceArgs, table};
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 use serde_json::{Value, json};
-
-use super::ServiceArgs;
-use super::table::table;
-use crate::output;
-use crate::typed::Failed;
 
 /// The arguments of `petasos ctl datapath`.
 #[derive(Args)]
@@ -58,17 +57,6 @@ pub fn apps(service: &ServiceArgs) -> Result<(), Failed> {
     })
 }
 
-/// An application, for programs.
-pub fn app_json(app: &proto::Application) -> Value {
-    json!({
-        "number": app.number(), "name": app.name(), "uid": app.uid(), "gid": app.gid(),
-        "pid": app.pid(), "calls": app.calls(), "held_bytes": app.held_bytes(),
-        "descriptors_waiting": app.descriptors_waiting(), "items_queued": app.items_queued(),
-        "items_held": app.items_held(), "engines": app.engines(), "bindings": app.bindings(),
-        "serves": texts(app.serves()),
-    })
-}
-
 /// Shows the engines of applications.
 pub fn datapath(service: &ServiceArgs, args: &DatapathArgs) -> Result<(), Failed> {
     let mut request = proto::ListDatapathsRequest::new();
@@ -113,24 +101,6 @@ fn datapath_rows(datapath: &proto::Datapath) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// A datapath, for programs.
-pub fn datapath_json(datapath: &proto::Datapath) -> Value {
-    let engines: Vec<Value> = datapath
-        .engines()
-        .iter()
-        .enumerate()
-        .map(|(place, engine)| {
-            json!({
-                "place": place, "kind": engine.kind(), "version": engine.version(),
-                "policy": Some(engine.policy()).filter(|id| *id > 0),
-                "is_overridden": engine.is_overridden(),
-                "configuration": parsed(engine.configuration()), "report": parsed(engine.report()),
-            })
-        })
-        .collect();
-    json!({ "number": datapath.number(), "name": datapath.name(), "engines": engines })
-}
-
 /// Lists kinds of policies.
 pub fn kinds(service: &ServiceArgs) -> Result<(), Failed> {
     let request = proto::ListKindsRequest::new();
@@ -158,16 +128,4 @@ pub fn print(
         false => text(),
     };
     Ok(output::answer(text.as_bytes())?)
-}
-
-/// JSON that the service has sent as text; what is none, as text.
-pub fn parsed(text: &str) -> Value {
-    match text {
-        "" => Value::Null,
-        text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
-    }
-}
-
-pub fn texts(list: &[petasos::message::Text]) -> Vec<&str> {
-    list.iter().map(|text| &**text).collect()
 }

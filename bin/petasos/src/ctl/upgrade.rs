@@ -15,10 +15,9 @@ use std::time::Duration;
 use clap::Args;
 use petasos::Code;
 use petasos_base::Clock;
-
-use super::ServiceArgs;
-use crate::output;
-use crate::typed::Failed;
+use petasos_cli::admin::ServiceArgs;
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 
 /// The process that runs gives the new one so long to serve, and a little more.
 const READY_MAX: Duration = Duration::from_secs(70);

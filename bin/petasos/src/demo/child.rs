@@ -13,8 +13,8 @@ use core::time::Duration;
 
 use petasos_base::Clock;
 
-use crate::output;
 use petasos_cli::failure::Failure;
+use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::transport::TransportArgs;
 

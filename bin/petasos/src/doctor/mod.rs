@@ -11,8 +11,8 @@ use clap::Args;
 use petasos_report::{Column, Machine, Table};
 use serde_json::{Value, json};
 
-use crate::output;
 use petasos_cli::failure::Failure;
+use petasos_cli::output;
 
 /// The arguments of `petasos doctor`.
 #[derive(Args)]

@@ -21,9 +21,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::client::{SPIN, open_endpoint};
-use crate::output;
 use crate::size::parse_bytes;
 use petasos_cli::failure::Failure;
+use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::service::handlers::answer_waiting;
 use petasos_cli::service::{Server, Shared, register};

@@ -9,8 +9,8 @@ use petasos::grpc::{GrpcConfig, ServerTls};
 use petasos::{Server, StartError};
 
 use super::{DRAIN_TIMEOUT, parse_address};
-use crate::output;
 use petasos_cli::failure::Failure;
+use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::service::{Shared, typed};
 

@@ -9,13 +9,13 @@ use petasos::message::{ToJson, json_template};
 use petasos::rt::MethodKind;
 use petasos::untyped::{Client, NoSuchMethod, Payload, Service};
 use petasos::{Metadata, Msg, Request, Sender, Status, Streaming, block_on};
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 use petasos_schema::{MessageId, Method};
 
 use super::data::Data;
-use super::failed::Failed;
 use super::schema::{Known, SchemaArgs};
 use super::server::ServerArgs;
-use crate::output;
 
 /// The arguments of `petasos call`.
 #[derive(Args)]

@@ -2,9 +2,8 @@
 
 use std::io::{self, Read};
 
+use petasos_cli::failed::Failed;
 use serde_json::value::RawValue;
-
-use super::failed::Failed;
 
 /// The source of requests.
 pub enum Data {

@@ -3,13 +3,13 @@
 use clap::Args;
 use petasos::Code;
 use petasos::message::json_template;
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 use petasos_schema::Schema;
 use serde_json::json;
 
-use super::failed::Failed;
 use super::schema::{Known, SchemaArgs, Told};
 use super::server::ServerArgs;
-use crate::output;
 
 /// The arguments of `petasos describe`.
 #[derive(Args)]

@@ -2,12 +2,12 @@
 
 use clap::Args;
 use petasos::{Code, Msg, Status, block_on};
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 use petasos_health::{HealthCheckRequest, HealthClient, ServingStatus};
 use serde_json::json;
 
-use super::failed::Failed;
 use super::server::ServerArgs;
-use crate::output;
 
 /// The arguments of `petasos health`.
 #[derive(Args)]

@@ -1,9 +1,9 @@
 //! `petasos list`: prints the services of a server.
 
 use clap::Args;
+use petasos_cli::failed::Failed;
 use petasos_schema::Schema;
 
-use super::failed::Failed;
 use super::schema::{Known, SchemaArgs, Told};
 use super::server::ServerArgs;
 use super::table;

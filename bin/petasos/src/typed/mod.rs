@@ -7,7 +7,6 @@
 mod call;
 mod data;
 mod describe;
-mod failed;
 mod health;
 mod list;
 mod schema;
@@ -16,14 +15,14 @@ mod table;
 
 pub use call::CallArgs;
 pub use describe::DescribeArgs;
-pub use failed::Failed;
 pub use health::HealthArgs;
 pub use list::ListArgs;
 pub use schema::SchemaArgs;
 
 use std::process::ExitCode;
 
-use crate::output;
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 
 /// Calls a method.
 pub fn call(args: &CallArgs) -> ExitCode {

@@ -7,10 +7,10 @@ use petasos::message::{
     DecodeLimits, FromJson, Input, Plans, ToJson, json_to_protobuf, protobuf_to_json,
 };
 use petasos::{Channel, Code, Status, block_on};
+use petasos_cli::failed::Failed;
 use petasos_reflection::client::Conversation;
 use petasos_schema::{Files, MessageId, Method, Options, Schema, compile};
 
-use super::failed::Failed;
 use super::server::ServerArgs;
 
 /// The options for schemas from files.

@@ -5,8 +5,7 @@ use core::time::Duration;
 use clap::Args;
 use petasos::grpc::ClientConfig;
 use petasos::{Channel, ChannelBuilder, Code, ConnectError, block_on};
-
-use super::failed::Failed;
+use petasos_cli::failed::Failed;
 use petasos_cli::failure::Failure;
 use petasos_cli::security::SecurityArgs;
 

@@ -1,9 +1,8 @@
 //! Printing lists of names.
 
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 use serde_json::Value;
-
-use super::failed::Failed;
-use crate::output;
 
 /// Prints one name per line, or all as one JSON array.
 pub fn print(lines: &[String], json: bool) -> Result<(), Failed> {

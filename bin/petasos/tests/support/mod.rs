@@ -15,6 +15,15 @@ use std::time::Duration;
 use petasos_base::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
+/// The program of the package that the test belongs to: `petasos dashboard` is one of its own.
+const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_petasos") {
+    Some(program) => program,
+    None => match option_env!("CARGO_BIN_EXE_petasos-dashboard") {
+        Some(program) => program,
+        None => panic!("no other package has these tests"),
+    },
+};
+
 /// Longer than anything takes that works, also on a machine that is busy.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
 
@@ -42,7 +51,7 @@ impl Finished {
     }
 }
 
-/// A running `petasos`.
+/// A running `petasos`, or `petasos dashboard`.
 pub struct Petasos {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -59,7 +68,7 @@ impl Petasos {
 
     /// The same, with variables of the environment.
     pub fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Petasos {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_petasos"));
+        let mut command = Command::new(PROGRAM);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.current_dir(std::env::temp_dir()).envs(variables.iter().copied());
         let mut child = command.spawn().expect("the program was just built");

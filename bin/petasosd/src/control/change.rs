@@ -68,6 +68,7 @@ enum Undo {
     Quotas(Box<Quotas>),
     Unload(Digest),
     Load(Arc<KnownSchema>, bool),
+    Gathering(bool),
 }
 
 impl Changer<'_, '_> {
@@ -183,6 +184,14 @@ impl Changer<'_, '_> {
         Ok(was_known)
     }
 
+    /// Has batches of packets gathered, or not.
+    pub(super) fn gather(&mut self, gathered: bool) -> Result<(), StepError> {
+        let switch = self.world.control.gathering.as_ref().ok_or(StepError::NoTcp)?;
+        self.undo.push(Undo::Gathering(switch.is_on()));
+        switch.set(gathered);
+        Ok(())
+    }
+
     fn noted<T>(&mut self, number: Number, result: Result<T, ChangeError>) -> Result<T, StepError> {
         result.map_err(|error| StepError::Change { application: self.name_of(number), error })
     }
@@ -222,6 +231,10 @@ impl Changer<'_, '_> {
                 Undo::Load(schema, was_loaded) => {
                     let loaded = self.world.hub.schemas_mut().load(schema.bytes(), was_loaded);
                     not_undone.extend(loaded.err().map(|error| error.to_string()));
+                    continue;
+                }
+                Undo::Gathering(gathered) => {
+                    self.world.control.gathering.iter().for_each(|switch| switch.set(gathered));
                     continue;
                 }
             };

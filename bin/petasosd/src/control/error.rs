@@ -78,6 +78,9 @@ pub enum StepError {
         /// How many bindings have it.
         bindings: usize,
     },
+    /// The transport between hosts has nothing to change.
+    #[error("packets to and from other hosts do not travel over TCP: see --transport")]
+    NoTcp,
     /// A step that says nothing, or that only a later version knows.
     #[error("the step says nothing that this service knows")]
     Unknown,
@@ -104,6 +107,7 @@ impl StepError {
             StepError::Ambiguous { .. }
             | StepError::NoFile
             | StepError::File(_)
+            | StepError::NoTcp
             | StepError::SchemaInUse { .. } => Code::FailedPrecondition,
             StepError::TooManyRules | StepError::Schema(BindError::TooMany) => {
                 Code::ResourceExhausted

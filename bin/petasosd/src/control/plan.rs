@@ -63,6 +63,10 @@ impl Changer<'_, '_> {
                     false => format!("schema {digest} was not known; if it has a file, that goes"),
                 })
             }
+            What::ConfigureTransport(step) => {
+                self.gather(step.gathered())?;
+                Ok(format!("configured the transport: {}", gathered(step.gathered())))
+            }
         }
     }
 
@@ -154,7 +158,14 @@ pub fn describe(step: &proto::Step) -> String {
             format!("load schema {} of {} bytes", Digest::of(schema), schema.len())
         }
         What::EvictSchema(step) => format!("evict schema {}", shown(step.digest())),
+        What::ConfigureTransport(step) => {
+            format!("configure the transport: {}", gathered(step.gathered()))
+        }
     }
+}
+
+fn gathered(is_on: bool) -> &'static str {
+    if is_on { "batches are gathered" } else { "each piece by itself" }
 }
 
 fn engine(at: Option<&proto::EngineAt>) -> String {

@@ -10,7 +10,7 @@ use petasos::relay::RelayedCall;
 use petasos::untyped::{Payload, Service};
 use petasos::{Channel, Loop, ServiceClient, Status};
 use petasos_base::Time;
-use petasos_service::{Binding, Outgoing};
+use petasos_service::{Binding, CALLER_KEY, Outgoing};
 
 use super::grpc::{Call, Grpc, is_grpc};
 use super::mail::{Inbox, Port};
@@ -92,6 +92,10 @@ impl Channels {
         now: Time,
     ) -> Result<Handle, Status> {
         let timeout = time_left(&call, now)?;
+        if call.is_proved {
+            let told = call.metadata.append(CALLER_KEY, &call.caller);
+            told.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+        }
         let Recent { client, is_grpc, .. } = self.client(&call, grpc, now)?;
         let Client { service: client, protobuf_until } = client;
         if *is_grpc {

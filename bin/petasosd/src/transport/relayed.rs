@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use petasos::relay::{
-    Arrived, Encoding, Event, Outcome, Reply, RequestName, ServerSessionId, read_request,
+    Arrived, Encoding, Event, Outcome, Received, Reply, RequestName, ServerSessionId, read_request,
     read_response, read_returned,
 };
 use petasos::untyped::Service;
 use petasos::{Metadata, Peer, PeerTransport, Status};
 use petasos_base::Time;
+use petasos_buf::MsgBuf;
 use petasos_message::recycle;
 use petasos_service::{
     Binding, Encoded, Hash, Hub, Memory, RemoteCall, RemoteCaller, RemoteEnd, RemoteItem,
@@ -16,6 +17,7 @@ use petasos_service::{
 };
 
 use super::{Handle, Transport, failure, message_in};
+use crate::names::take_caller;
 
 /// A method that is served for other hosts. Its place in the list is the token of its requests.
 struct Method {
@@ -45,10 +47,52 @@ pub struct Requests {
     /// answer may be an image.
     calls: Vec<Option<(RemoteCall, bool)>>,
     /// By the places of their sessions: who has called.
-    callers: Vec<Option<(ServerSessionId, RemoteCaller)>>,
+    callers: Vec<Option<Known>>,
+    /// The names of services that are believed about who calls.
+    believed: Vec<String>,
+}
+
+/// The callers of a session.
+struct Known {
+    session: ServerSessionId,
+    caller: RemoteCaller,
+    is_believed: bool,
+    /// Applications of the peer's, if it is believed about them.
+    applications: Vec<(String, RemoteCaller)>,
+}
+
+/// Applications that are known of a session; others are looked up for each call.
+const APPLICATIONS_MAX: usize = 64;
+
+/// A caller as policies see it.
+pub struct Seen {
+    /// Tells it from others.
+    pub name: String,
+    /// Its name, if it is proved.
+    pub identity: Option<Arc<str>>,
 }
 
 impl Requests {
+    /// None yet. These services are believed about who calls.
+    pub fn believing(believed: Vec<String>) -> Requests {
+        Requests { believed, ..Requests::default() }
+    }
+
+    /// A caller, of which the peer has said that it is this application.
+    pub fn seen(&self, caller: Caller, said: Option<String>) -> Seen {
+        let is_believed = caller.is_proved && self.believed.contains(&caller.name);
+        match said.filter(|_| is_believed) {
+            Some(application) => Seen {
+                name: format!("{application} of {}", caller.name),
+                identity: Some(application.into()),
+            },
+            None => {
+                let identity = caller.is_proved.then(|| Arc::from(caller.name.as_str()));
+                Seen { name: caller.name, identity }
+            }
+        }
+    }
+
     /// The tokens for requests of a service's methods, by their indexes.
     pub fn tokens(&mut self, service: Service, binding: &Binding) -> Vec<u64> {
         let info = service.info();
@@ -83,23 +127,64 @@ impl Requests {
         Ok(route.insert(Route { to, is_told }).clone())
     }
 
-    /// Who calls.
-    fn caller<M: Memory>(&mut self, hub: &mut Hub<M>, arrived: &Arrived) -> RemoteCaller {
+    /// Who calls: the peer, or the application that it has named, if it is believed.
+    fn caller<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        arrived: &Arrived,
+        said: Option<String>,
+    ) -> RemoteCaller {
         let place = arrived.session.place();
-        if let Some(Some((session, caller))) = self.callers.get(place)
-            && *session == arrived.session
-        {
+        if self.callers.len() <= place {
+            self.callers.resize_with(place + 1, || None);
+        }
+        if self.callers[place].as_ref().is_none_or(|known| known.session != arrived.session) {
+            let of = Caller::of(arrived.origin.peer());
+            let is_believed = of.is_proved && self.believed.contains(&of.name);
+            let caller = self.remote_caller(hub, of, None);
+            let (session, applications) = (arrived.session, Vec::new());
+            self.callers[place] = Some(Known { session, caller, is_believed, applications });
+        }
+        let known = self.callers[place].as_ref().expect("it was just put there");
+        match said {
+            Some(application) if known.is_believed => {
+                self.application_of(hub, arrived, place, application)
+            }
+            _ => known.caller.clone(),
+        }
+    }
+
+    /// An application of a peer that is believed.
+    fn application_of<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        arrived: &Arrived,
+        place: usize,
+        application: String,
+    ) -> RemoteCaller {
+        let known = self.callers[place].as_ref().expect("the caller has looked");
+        let mut applications = known.applications.iter();
+        if let Some((_, caller)) = applications.find(|(name, _)| *name == application) {
             return caller.clone();
         }
-        let Caller { name, is_proved, is_sealed } = Caller::of(arrived.origin.peer());
-        let peer = hub.remote_peer(&name);
-        let identity = is_proved.then(|| Arc::from(name));
-        let caller = RemoteCaller { peer, identity, is_sealed };
-        if self.callers.len() <= place {
-            self.callers.resize(place + 1, None);
+        let of = Caller::of(arrived.origin.peer());
+        let caller = self.remote_caller(hub, of, Some(application.clone()));
+        let known = self.callers[place].as_mut().expect("the caller has looked");
+        if known.applications.len() < APPLICATIONS_MAX {
+            known.applications.push((application, caller.clone()));
         }
-        self.callers[place] = Some((arrived.session, caller.clone()));
         caller
+    }
+
+    fn remote_caller<M: Memory>(
+        &self,
+        hub: &mut Hub<M>,
+        caller: Caller,
+        said: Option<String>,
+    ) -> RemoteCaller {
+        let is_sealed = caller.is_sealed;
+        let Seen { name, identity } = self.seen(caller, said);
+        RemoteCaller { peer: hub.remote_peer(&name), identity, is_sealed }
     }
 
     fn set(&mut self, name: RequestName, call: RemoteCall, takes_image: bool) {
@@ -150,8 +235,7 @@ impl Transport {
                     }
                 }
                 Event::Returned { tag, request } => {
-                    self.return_to_sender(hub, RemoteCall::from_number(tag), &request, now);
-                    recycle(request);
+                    self.return_to_sender(hub, RemoteCall::from_number(tag), request, now);
                 }
                 Event::Done { tag, outcome } => {
                     let call = RemoteCall::from_number(tag);
@@ -168,35 +252,43 @@ impl Transport {
 
     /// A request has come in.
     fn arrive<M: Memory>(&mut self, hub: &mut Hub<M>, arrived: Arrived, now: Time) {
-        match self.begin_request(hub, &arrived, now) {
+        let name = arrived.name;
+        match self.begin_request(hub, arrived, now) {
             Ok((call, takes_image)) => {
-                self.requests.set(arrived.name, call, takes_image);
-                self.handles.insert(call, Handle::Request(arrived.name));
+                self.requests.set(name, call, takes_image);
+                self.handles.insert(call, Handle::Request(name));
             }
-            Err(status) => self.event_loop.reply(arrived.name, refusal(status)),
+            Err(status) => self.event_loop.reply(name, refusal(status)),
         }
-        recycle(arrived.bytes);
     }
 
     /// Gives a request to the application that serves it. Says whether the answer may be an image.
     fn begin_request<M: Memory>(
         &mut self,
         hub: &mut Hub<M>,
-        arrived: &Arrived,
+        arrived: Arrived,
         now: Time,
     ) -> Result<(RemoteCall, bool), Status> {
         let Route { to, is_told } = self.requests.route(hub, arrived.token)?;
-        let caller = self.requests.caller(hub, arrived);
-        let request = read_request(arrived)?;
-        let message = match request.encoding {
-            Encoding::Native if is_told[0] => Encoded::Native(request.message),
+        let Received { encoding, body, mut metadata, .. } = read_request(&arrived)?;
+        let said = take_caller(&mut metadata);
+        let caller = self.requests.caller(hub, &arrived, said);
+        let Arrived { bytes, deadline, head, .. } = arrived;
+        let call = match encoding {
+            Encoding::Native if is_told[0] => {
+                let message = Encoded::Native(bytes, body);
+                hub.begin_routed(&to, caller, (Some(message), metadata, deadline), now)?
+            }
             // Its caller binds the new version when it calls again.
             Encoding::Native => return Err(Status::unavailable("another version is served now")),
-            _ => Encoded::Protobuf(request.message),
+            _ => {
+                let message = Encoded::Protobuf(&bytes[body]);
+                let call = hub.begin_routed(&to, caller, (Some(message), metadata, deadline), now);
+                recycle(bytes);
+                call?
+            }
         };
-        let parts = (Some(message), request.metadata, arrived.deadline);
-        let call = hub.begin_routed(&to, caller, parts, now)?;
-        Ok((call, is_told[1] && arrived.head.answer.native))
+        Ok((call, is_told[1] && head.answer.native))
     }
 
     /// Answers a request, if its answer is there.
@@ -220,14 +312,19 @@ impl Transport {
         &mut self,
         hub: &mut Hub<M>,
         call: RemoteCall,
-        request: &[u8],
+        request: MsgBuf,
         now: Time,
     ) {
         if self.handles.remove(call).is_none() {
-            return;
+            return recycle(request);
         }
-        let request = read_returned(request).expect("this end has made it");
-        let begun = match hub.remote_returned(call, request.message, request.metadata) {
+        let made = read_returned(&request).expect("this end made it");
+        let Received { body, mut metadata, .. } = made;
+        // It is told again.
+        take_caller(&mut metadata);
+        let returned = hub.remote_returned(call, &request[body], metadata);
+        recycle(request);
+        let begun = match returned {
             Some(again) => {
                 let ends = (&self.event_loop, &self.grpc);
                 self.channels.begin_again(*again, ends, &self.inbox, now)
@@ -245,19 +342,23 @@ fn finish<M: Memory>(hub: &mut Hub<M>, call: RemoteCall, outcome: Outcome, now: 
         Ok(bytes) => bytes,
         Err(status) => return hub.remote_end(call, failure(status, false), now),
     };
-    let outcome = match read_response(&bytes) {
-        Ok(response) => RemoteOutcome {
-            result: Ok(Some(match response.encoding {
-                Encoding::Native => Encoded::Native(response.message),
-                _ => Encoded::Protobuf(response.message),
-            })),
-            has_not_run: false,
-            metadata: response.metadata,
-            trailers: response.trailers,
-        },
-        Err(status) => failure(status, false),
+    let Received { encoding, body, metadata, trailers } = match read_response(&bytes) {
+        Ok(response) => response,
+        Err(status) => {
+            recycle(bytes);
+            return hub.remote_end(call, failure(status, false), now);
+        }
     };
-    hub.remote_end(call, outcome, now);
+    let succeeded = |message| RemoteOutcome {
+        result: Ok(Some(message)),
+        has_not_run: false,
+        metadata,
+        trailers,
+    };
+    if encoding == Encoding::Native {
+        return hub.remote_end(call, succeeded(Encoded::Native(bytes, body)), now);
+    }
+    hub.remote_end(call, succeeded(Encoded::Protobuf(&bytes[body])), now);
     recycle(bytes);
 }
 

@@ -6,6 +6,7 @@ mod operator;
 mod overview;
 mod policies;
 mod stats;
+mod transport;
 
 use petasos::{Code, Msg};
 use petasos_admin::{ChangeRequest, StepMut};

@@ -43,15 +43,16 @@ impl Daemon {
         Daemon::start_with(name, policies, listen, peers, |_, _| {})
     }
 
-    /// The same, with a certificate.
+    /// The same, with a certificate and more arguments.
     pub fn start_certified(
         name: &str,
         policies: Option<&str>,
         listen: &str,
         peers: &[(&str, &str)],
-        pem: &Pem,
+        (pem, more): (&Pem, &[&str]),
     ) -> (Daemon, String) {
         Daemon::start_with(name, policies, listen, peers, |command, folder| {
+            command.args(more);
             let files = [
                 ("--tls-cert", &pem.certificate),
                 ("--tls-key", &pem.key),
@@ -62,6 +63,13 @@ impl Daemon {
                 std::fs::write(&file, contents.as_ref().unwrap()).unwrap();
                 command.arg(option).arg(file);
             }
+        })
+    }
+
+    /// The same over TCP.
+    pub fn start_over_tcp(name: &str, listen: &str, peers: &[(&str, &str)]) -> (Daemon, String) {
+        Daemon::start_with(name, None, listen, peers, |command, _| {
+            command.args(["--transport", "tcp"]);
         })
     }
 

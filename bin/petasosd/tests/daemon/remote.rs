@@ -13,7 +13,6 @@ use petasos_attach::ask::Ask;
 use petasos_attach::reason::Text;
 use petasos_message::{DecodeLimits, FieldPath, Input, Leaf, NativeMsg, Types, Value};
 
-use crate::certificates::Authority;
 use crate::support::*;
 
 /// Two addresses of loopback, as two hosts have them.
@@ -231,34 +230,6 @@ fn a_newer_version_of_a_service_takes_the_earlier_ones_place() {
         assert_eq!(until_available(&mut client, target, "ann"), Ok("hello, ann".to_owned()));
         assert_eq!(server.join().unwrap(), "ann");
     }
-}
-
-#[test]
-fn adr21_a_service_proves_itself_and_policies_know_it() {
-    let authority = Authority::new("tests");
-    let policies = r#"[{"application": "*", "kind": "access", "configuration": {
-        "default": "deny",
-        "rules": [{"name": "here", "action": "allow", "identity": "spiffe://hosts/here"}]}}]"#;
-    let certified = |test: &str, name: &str, policies, peers: &[(&str, &str)]| {
-        let pem = authority.pem(name);
-        Daemon::start_certified(test, policies, HERE, peers, &pem)
-    };
-    let (there, address) = certified("tls-there", "spiffe://hosts/there", Some(policies), &[]);
-    let peers = [("greeter", &*address)];
-    let (here, _) = certified("tls-here", "spiffe://hosts/here", None, &peers);
-    let (other, _) = certified("tls-other", "spiffe://hosts/other", None, &peers);
-    let (plain, _) = Daemon::start_reached("tls-plain", None, HERE, &peers);
-    let server = there.serve("server", 1);
-    for (daemon, said) in [
-        (&other, Err(Code::PermissionDenied as u8)),
-        (&plain, Err(Code::Unavailable as u8)),
-        (&here, Ok("hello, ann".to_owned())),
-    ] {
-        let mut client = daemon.attach("client");
-        let target = client.target("greeter");
-        assert_eq!(client.greet(target, "ann"), said);
-    }
-    assert_eq!(server.join().unwrap(), ["ann"]);
 }
 
 /// The schema of the tests, for programs without a service.

@@ -4,6 +4,7 @@
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
 mod flow;
+mod kept;
 mod replaced;
 mod support;
 mod untyped;
@@ -11,8 +12,10 @@ mod without_types;
 
 use std::time::Duration;
 
+use petasos::config::TcpConfig;
 use petasos::{
-    Code, Loop, LoopConfig, Request, Server, ServiceChoice, ServiceConfig, Status, block_on,
+    Code, Loop, LoopConfig, PacketTransport, Request, Server, ServiceChoice, ServiceConfig, Status,
+    block_on,
 };
 
 use support::managed::WorkClient;
@@ -79,6 +82,8 @@ fn statuses_metadata_and_deadlines_go_along() {
     event_loop.block_on(async {
         let mut request = Request::new(item("x", 0));
         request.metadata_mut().append("asked", "politely").unwrap();
+        // Not an application's to say.
+        request.metadata_mut().append("petasos-caller", "somebody else").unwrap();
         let echoed = client.echo(request).await.unwrap();
         assert_eq!(echoed.metadata().get("seen"), Some("politely"));
         let failed = client.fail(item("not today", 9)).await.unwrap_err();
@@ -217,7 +222,9 @@ fn without_a_service_a_server_does_not_start() {
 
 /// A call and streams of a client.
 async fn check_all(client: &WorkClient) {
-    let echoed = client.echo(item("typed", 7)).await.unwrap();
+    let mut request = Request::new(item("typed", 7));
+    request.metadata_mut().append("petasos-caller", "somebody else").unwrap();
+    let echoed = client.echo(request).await.unwrap();
     assert_eq!((echoed.text(), echoed.number()), ("typed", 7));
     let refused = client.fail(item("as asked", i64::from(Code::Aborted as u8))).await.unwrap_err();
     assert_eq!((refused.code(), refused.message()), (Code::Aborted, "as asked"));
@@ -254,6 +261,28 @@ fn stubs_reach_other_hosts_with_and_without_services_there() {
     let event_loop = Loop::new(config).unwrap();
     let client = WorkClient::new(event_loop.channel(address));
     event_loop.block_on(check_all(&client));
+}
+
+#[test]
+fn stubs_reach_other_hosts_over_tcp() {
+    let (here, _) = Daemon::start_over_tcp("tcp-here", "127.0.0.1:0");
+    let (there, address) = Daemon::start_over_tcp("tcp-there", "127.0.0.2:0");
+    let _managed = there.server("server");
+    let event_loop = here.event_loop("client");
+    let client = WorkClient::new(event_loop.channel(address));
+    event_loop.block_on(check_all(&client));
+    drop((client, event_loop));
+    // A client without a service, which chooses TCP by itself; and one that does not.
+    let transport = PacketTransport::Tcp(TcpConfig::default());
+    let direct = LoopConfig { service: ServiceChoice::Direct, ..LoopConfig::default() };
+    let event_loop = Loop::new(LoopConfig { transport, ..direct.clone() }).unwrap();
+    let client = WorkClient::new(event_loop.channel(address));
+    event_loop.block_on(check_all(&client));
+    drop((client, event_loop));
+    let event_loop = Loop::new(direct).unwrap();
+    let client = WorkClient::new(event_loop.channel(address));
+    let refused = event_loop.block_on(client.echo(item("over UDP", 1))).unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The daemon is replaced while calls run (ADR 20).
 
+mod audited;
 mod chain;
 mod hostile;
 mod hosts;

@@ -45,6 +45,13 @@ impl Daemon {
         (daemon, address.parse().unwrap())
     }
 
+    /// The same over TCP.
+    pub fn start_over_tcp(name: &str, listen: &str) -> (Daemon, SocketAddr) {
+        let arguments = ["--listen", listen, "--transport", "tcp"];
+        let (daemon, address) = Daemon::start_saying(name, None, &arguments, "at petasos://");
+        (daemon, address.parse().unwrap())
+    }
+
     /// One with more arguments, and what it says after `before`.
     pub fn start_saying(
         name: &str,
@@ -85,6 +92,11 @@ impl Daemon {
     pub fn signal(&self, signal: rustix::process::Signal) {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, signal).unwrap();
+    }
+
+    /// The process that serves.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Another process has taken over. Gives the one before.
@@ -188,6 +200,7 @@ pub struct Worker;
 impl Work for Worker {
     async fn echo(&self, request: Request<Item>) -> Result<Response<Item>, Status> {
         let seen = request.metadata().get("asked").map(str::to_owned);
+        assert_eq!(request.metadata().get("petasos-caller"), None, "the service says who calls");
         let mut response = Response::new(request.into_message());
         if let Some(seen) = seen {
             response.metadata_mut().append("seen", &seen).unwrap();

@@ -51,6 +51,9 @@ impl Connection {
         }
         let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         params.validate().map_err(|error| ConnectError::InvalidField(field_of(error)))?;
+        if params.address.tcp && !self.reads_tcp() {
+            return Err(ConnectError::NoTcp);
+        }
         match self.requests.plan(id, &params) {
             Begin::IdInUse => return Err(ConnectError::IdInUse),
             Begin::Full => return Err(ConnectError::TooManyOutstanding),

@@ -22,7 +22,7 @@ use crate::message::Message;
 use crate::output::Output;
 use crate::requests::Requests;
 use crate::version::Version;
-use crate::{AcceptParams, ConnectParams, Hello, SessionRef, Text, Ticket};
+use crate::{AcceptParams, Capabilities, ConnectParams, Hello, SessionRef, Text, Ticket};
 
 /// Which process opened the TCP connection. Everything is symmetric except the order of the hellos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,6 +287,11 @@ impl Connection {
     }
 
     /// Whether the peer runs in the same place (C17).
+    /// Whether the peer understands data addresses of TCP (C7).
+    fn reads_tcp(&self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.capabilities.contains(Capabilities::TCP))
+    }
+
     fn is_beside(&self) -> bool {
         self.peer.as_ref().is_some_and(|peer| peer.is_beside(&self.ours))
     }

@@ -117,8 +117,9 @@ impl LocalOffer {
     }
 }
 
-/// Reads a local name: a data address that has an IP address.
+/// Reads a local name: a data address that has an IP address, in a number space of its own.
 fn read_name(reader: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
-    let DataAddress { port, ip } = DataAddress::read(reader)?;
-    ip.map(|ip| SocketAddr::new(ip, port)).ok_or(Malformed::Value("local"))
+    let DataAddress { port, ip, tcp } = DataAddress::read(reader)?;
+    let ip = ip.filter(|_| !tcp).ok_or(Malformed::Value("local"))?;
+    Ok(SocketAddr::new(ip, port))
 }

@@ -84,7 +84,7 @@ fn c7_fields_out_of_range_are_named() {
 #[test]
 fn c7_an_address_of_no_single_host_is_refused() {
     for ip in ["0.0.0.0", "224.0.0.1", "::", "ff02::1"] {
-        let address = DataAddress { port: 1, ip: Some(ip.parse().unwrap()) };
+        let address = DataAddress::udp(1, Some(ip.parse().unwrap()));
         let asks =
             Message::Connect { connect_id: 1, params: ConnectParams { address, ..params(3) } };
         assert_eq!(decoded(&encoded(&asks)), Err(Malformed::Value("address")), "{ip}");

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use super::pair::Pair;
-use super::{encoded, grant, params};
+use super::pair::{ACCEPTOR, DIALLER, Pair};
+use super::{encoded, grant, hello, params};
 use crate::*;
 
 fn answered(id: u64, result: Result<AcceptParams, ConnectFailure>) -> Vec<Event> {
@@ -31,6 +31,27 @@ fn c7_the_acceptor_may_ask_as_well() {
     pair.transfer();
     let refused = Err(ConnectFailure::Refused(RefuseCode::SessionsFull));
     assert_eq!(pair.acceptor.take_events(), answered(1, refused));
+}
+
+#[test]
+fn c7_only_who_knows_addresses_of_tcp_gets_one() {
+    let asked =
+        ConnectParams { address: DataAddress { tcp: true, ..params(3).address }, ..params(3) };
+    let mut pair = Pair::open();
+    let refused = pair.dialler.connection.connect(1, asked, pair.now);
+    assert_eq!(refused, Err(ConnectError::NoTcp));
+    let knows = |side| {
+        let one = hello(side);
+        Hello { capabilities: one.capabilities.with(Capabilities::TCP), ..one }
+    };
+    let mut pair = Pair::with(knows(DIALLER), knows(ACCEPTOR));
+    pair.transfer();
+    pair.dialler.take_events();
+    pair.acceptor.take_events();
+    assert_eq!(pair.dialler.connection.connect(1, asked, pair.now), Ok(()));
+    pair.transfer();
+    let requested = Event::ConnectRequested { id: 1, params: asked };
+    assert_eq!(pair.acceptor.take_events(), [requested]);
 }
 
 #[test]
@@ -132,6 +153,10 @@ fn c8_a_reply_that_was_not_asked_for_is_an_error() {
 #[test]
 fn c9_a_grant_beyond_what_was_asked_is_an_error_on_both_sides() {
     let beyond = [
+        (
+            AcceptParams { address: DataAddress { tcp: true, ..grant(5).address }, ..grant(5) },
+            "address",
+        ),
         (AcceptParams { slots: 16, ..grant(5) }, "slots"),
         (AcceptParams { credits: 33, ..grant(5) }, "credits"),
         (AcceptParams { payload_bytes: 1449, ..grant(5) }, "payload_bytes"),

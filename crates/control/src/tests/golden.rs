@@ -36,7 +36,7 @@ fn c7_connect() {
     let ip = Some("10.1.2.3".parse().unwrap());
     let flagged = ConnectParams {
         target: Target::Any,
-        address: DataAddress { port: 0x1234, ip },
+        address: DataAddress::udp(0x1234, ip),
         recovery: Recovery::GoBackN,
         checksum: true,
         ..params(0x000a_bcde)
@@ -49,9 +49,25 @@ fn c7_connect() {
 }
 
 #[test]
+fn c7_connect_over_tcp() {
+    let address = |ip| DataAddress { tcp: true, ..DataAddress::udp(0x1234, ip) };
+    let asks = |ip| ConnectParams { address: address(ip), ..params(0x000a_bcde) };
+    let start = "0700000000000000 0200 0100 debc0a00 f1debc0a 00008000 00004000 2000 a805 08 00";
+    for (ip, header, end) in [
+        (None, "2500 02 00", "3412 10"),
+        (Some("10.1.2.3"), "2900 02 00", "3412 14 0a010203"),
+        (Some("2001:db8::1"), "3500 02 00", "3412 16 20010db8000000000000000000000001"),
+    ] {
+        let params = asks(ip.map(|ip| ip.parse().unwrap()));
+        let hex = format!("{header} {start} {end}");
+        assert_golden(Message::Connect { connect_id: 7, params }, &hex);
+    }
+}
+
+#[test]
 fn c9_connect_reply() {
     let ip = Some("2001:db8::7".parse().unwrap());
-    let accepted = AcceptParams { address: DataAddress { port: 0x4321, ip }, ..grant(5) };
+    let accepted = AcceptParams { address: DataAddress::udp(0x4321, ip), ..grant(5) };
     assert_golden(
         Message::ConnectReply { connect_id: 7, result: Ok(accepted) },
         "3300 03 00  0700000000000000 00 0200 05000000 67452301 00001000 00002000

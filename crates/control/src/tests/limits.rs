@@ -76,7 +76,7 @@ fn c15_a_good_peer_that_reads_late_is_owed_every_answer() {
     assert_eq!(turned_down, Some(DisconnectError::Backlogged));
     let ip = Some("2001:db8::1".parse().unwrap());
     let local = ip.map(|ip| core::net::SocketAddr::new(ip, 1));
-    let longest = AcceptParams { address: DataAddress { port: 1, ip }, local, ..grant(5) };
+    let longest = AcceptParams { address: DataAddress::udp(1, ip), local, ..grant(5) };
     for id in ids() {
         let offer = LocalOffer { name: local.unwrap(), credits: 32, payload_bytes_max: 1448 };
         let params = ConnectParams { local: Some(offer), ..params(3) };

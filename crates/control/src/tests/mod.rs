@@ -35,7 +35,7 @@ fn hello(incarnation: u64) -> Hello {
 fn params(session: u32) -> ConnectParams {
     ConnectParams {
         target: Target::Index(2),
-        address: DataAddress { port: 0x1234, ip: None },
+        address: DataAddress::udp(0x1234, None),
         endpoint: 1,
         session,
         tag: 0x0abc_def1,
@@ -53,7 +53,7 @@ fn params(session: u32) -> ConnectParams {
 /// A grant that fits [`params`], for the server's session `session`.
 fn grant(session: u32) -> AcceptParams {
     AcceptParams {
-        address: DataAddress { port: 0x4321, ip: None },
+        address: DataAddress::udp(0x4321, None),
         endpoint: 2,
         session,
         tag: 0x0123_4567,

@@ -32,7 +32,8 @@ fn hello() -> impl Strategy<Value = Hello> {
 fn address() -> impl Strategy<Value = DataAddress> {
     let usable = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
     let ip = any::<IpAddr>().prop_filter("an address of one host", usable);
-    (1..=u16::MAX, proptest::option::of(ip)).prop_map(|(port, ip)| DataAddress { port, ip })
+    (1..=u16::MAX, proptest::option::of(ip), any::<bool>())
+        .prop_map(|(port, ip, tcp)| DataAddress { port, ip, tcp })
 }
 
 fn local_name() -> impl Strategy<Value = core::net::SocketAddr> {

@@ -54,7 +54,7 @@ mod tests {
         let name = SocketAddr::from(([127, 0, 0, 1], 1));
         ConnectParams {
             target: Target::Any,
-            address: DataAddress { port: 1, ip: None },
+            address: DataAddress::udp(1, None),
             endpoint,
             session: 0,
             tag: 0,

@@ -15,7 +15,8 @@ impl<S> Endpoint<S> {
         let local = self.io().local_address();
         let ip = local.ip();
         // Without an IP address, that of the control connection is meant.
-        DataAddress { port: local.port(), ip: (!ip.is_unspecified()).then_some(ip) }
+        let ip = (!ip.is_unspecified()).then_some(ip);
+        DataAddress { port: local.port(), ip, tcp: self.io().is_tcp() }
     }
 
     /// The limits of this endpoint for a session on one path, with `trailer_bytes` after the

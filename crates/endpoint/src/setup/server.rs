@@ -134,6 +134,9 @@ impl<S> Endpoint<S> {
         client: SocketAddr,
         client_ip: IpAddr,
     ) -> Result<(Route, bool), RefuseCode> {
+        if offer.address.tcp != self.io.is_tcp() {
+            return Err(RefuseCode::IncompatibleParameters);
+        }
         let local = offer.local.map(|offer| offer.name);
         let found = self.io.route_back(PeerAddress { network: client, local });
         let (route, beside) = found.map_err(|_| RefuseCode::IncompatibleParameters)?;

@@ -228,7 +228,7 @@ impl Raw {
     pub fn ask(&mut self, id: u64) -> Result<(), ConnectFailure> {
         let params = ConnectParams {
             target: Target::Any,
-            address: DataAddress { port: 4321, ip: None },
+            address: DataAddress::udp(4321, None),
             endpoint: 0,
             session: id as u32,
             tag: id as u32,

@@ -19,6 +19,7 @@ mod resume;
 mod secured;
 mod stalled_ring;
 mod succession;
+mod tcp;
 mod without_rings;
 mod workers;
 mod yielding;

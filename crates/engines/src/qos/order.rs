@@ -50,6 +50,14 @@ impl Order {
         matches!(self, Order::SmallFirst { .. }) && rank > 0
     }
 
+    /// Whether a request of so many bytes counts as in flight.
+    pub(super) fn counts(&self, bytes: u32) -> bool {
+        match self {
+            Order::SmallFirst { threshold_bytes } => bytes > *threshold_bytes,
+            _ => true,
+        }
+    }
+
     fn weight(&self, class: usize) -> u64 {
         match self {
             Order::Shares(shares) if class > 0 => u64::from(shares[class - 1].weight),

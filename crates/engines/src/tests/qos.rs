@@ -60,6 +60,59 @@ fn with_a_rate_the_small_go_first_and_large_ones_go_in_time() {
     assert!(rig.report()["passed_late"].as_u64() > Some(0));
 }
 
+/// Two large requests may be without an answer.
+const WINDOW: &str = r#"{"order": {"small_first": {"threshold_bytes": 100}},
+    "in_flight_bytes_max": 2000, "hold_max_us": 1000}"#;
+
+fn left(rig: &mut Rig) -> Vec<CallId> {
+    rig.run_after(1);
+    rig.out().iter().map(|item| item.call).collect()
+}
+
+#[test]
+fn large_requests_wait_for_answers_and_small_ones_do_not() {
+    let mut rig = Rig::new(&Qos, WINDOW);
+    let large = [(); 4].map(|()| request(&mut rig, call(), 1000));
+    assert_eq!(left(&mut rig), large[..2]);
+    let small = request(&mut rig, call(), 100);
+    assert_eq!(left(&mut rig), [small]);
+    // A small one that ends makes no room.
+    rig.end(small, None);
+    assert_eq!(left(&mut rig), []);
+    rig.end(large[1], None);
+    assert_eq!(left(&mut rig), [large[2]]);
+    // Neither does one that was given up while it waited, but one that had left does.
+    rig.submit(large[3], ItemKind::Cancel, 0);
+    assert_eq!(left(&mut rig), []);
+    let last = request(&mut rig, call(), 1000);
+    assert_eq!(left(&mut rig), []);
+    rig.submit(large[0], ItemKind::Cancel, 0);
+    assert!(left(&mut rig).contains(&last));
+}
+
+#[test]
+fn a_request_that_is_larger_than_the_window_goes_alone_and_none_waits_for_ever() {
+    let mut rig = Rig::new(&Qos, WINDOW);
+    let [first, second] = [(); 2].map(|()| request(&mut rig, call(), 5000));
+    assert_eq!(left(&mut rig), [first]);
+    rig.run_after(998);
+    assert!(rig.out().is_empty());
+    assert_eq!(left(&mut rig), [], "not before a millisecond has passed");
+    assert_eq!(left(&mut rig), [second]);
+    assert_eq!(rig.report()["passed_late"], 1);
+}
+
+#[test]
+fn an_upgrade_knows_what_is_in_flight() {
+    let mut rig = Rig::new(&Qos, WINDOW);
+    let [first, second, third] = [(); 3].map(|()| request(&mut rig, call(), 1000));
+    assert_eq!(left(&mut rig), [first, second]);
+    rig.upgrade(WINDOW);
+    assert_eq!(left(&mut rig), []);
+    rig.end(first, None);
+    assert_eq!(left(&mut rig), [third]);
+}
+
 #[test]
 fn the_earliest_deadline_goes_first() {
     let mut rig = Rig::new(&Qos, r#"{"order": "earliest_deadline"}"#);
@@ -189,6 +242,10 @@ fn states_and_configurations() {
                 "`order.shares.weight` must be from 1 to 1000, and is 0",
             ),
             (r#"{"order": "earliest_deadline", "bytes_per_s": 0}"#, "`bytes_per_s` must be from 1"),
+            (
+                r#"{"order": "earliest_deadline", "in_flight_bytes_max": 0}"#,
+                "`in_flight_bytes_max` must be from 1",
+            ),
             (r#"{"order": "earliest_deadline", "hold_max_us": 0}"#, "`hold_max_us` must be from 1"),
             (
                 r#"{"order": "earliest_deadline",

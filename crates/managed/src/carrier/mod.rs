@@ -262,7 +262,8 @@ impl Carrier {
         };
         let Some(outcome) = connecting.poll() else { return false };
         self.connecting = None;
-        match outcome.and_then(|attachment| watched(cx, attachment)) {
+        let notifier = self.notifier.clone();
+        match outcome.and_then(|attachment| watched(cx, attachment, notifier)) {
             Ok(link) => self.attached(cx, link),
             Err(why) => self.detached(cx, &why),
         }
@@ -312,8 +313,12 @@ impl Carrier {
 }
 
 /// An attachment that wakes the loop.
-fn watched<S>(cx: &mut Context<S>, attachment: Attachment) -> Result<Link, String> {
-    let link = Link::new(attachment);
+fn watched<S>(
+    cx: &mut Context<S>,
+    attachment: Attachment,
+    notifier: Notifier,
+) -> Result<Link, String> {
+    let link = Link::new(attachment, notifier);
     watch(cx, &link).map_err(|error| format!("cannot wait for it: {error}"))?;
     Ok(link)
 }

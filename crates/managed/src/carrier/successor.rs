@@ -82,7 +82,8 @@ impl Carrier {
         };
         let Some(outcome) = connecting.poll() else { return false };
         self.connecting = None;
-        match outcome.and_then(|attachment| watched(cx, attachment)) {
+        let notifier = self.notifier.clone();
+        match outcome.and_then(|attachment| watched(cx, attachment, notifier)) {
             Ok(link) => {
                 let mut joined = Box::new(Joined::new(!self.on.is_second));
                 joined.begins_calls = false;

@@ -101,6 +101,10 @@ impl Carrier {
             Context::finish_external(state, cx, call, Ok(Payload::Frame(frame)));
             return Ok(());
         }
+        if let Some(buf) = in_place(cx, link, head, end.message, end.metadata)? {
+            Context::finish_external(state, cx, call, Ok(Payload::Buffer(buf)));
+            return Ok(());
+        }
         let result = match cx.alloc(bytes) {
             Ok(mut buf) => {
                 fill(link, buf.as_mut_slice(), head, end.message, end.metadata)?;
@@ -133,6 +137,8 @@ impl Carrier {
             frame.resize(bytes, 0);
             fill(link, frame, head, message, metadata)?;
             Context::deliver_external(state, cx, number, method, Payload::Frame(frame))
+        } else if let Some(buf) = in_place(cx, link, head, message, metadata)? {
+            Context::deliver_external(state, cx, number, method, Payload::Buffer(buf))
         } else if let Ok(mut buf) = cx.alloc(bytes) {
             fill(link, buf.as_mut_slice(), head, message, metadata)?;
             Context::deliver_external(state, cx, number, method, Payload::Buffer(buf))
@@ -322,6 +328,24 @@ fn answer(
     let (status, has_not_run) = (head.code as u8, false);
     link.push(Descriptor::End { call, status, has_not_run, message, metadata });
     Ok(())
+}
+
+/// A message that was received, where it lies, attached to its head. None if it is short, or the
+/// application keeps much already.
+fn in_place<S>(
+    cx: &mut Context<S>,
+    link: &mut Link,
+    head: [u8; HEAD_BYTES],
+    message: Contents,
+    metadata: Contents,
+) -> Result<Option<MsgBuf>, LinkError> {
+    if !metadata.is_none() || !link.should_keep(message) {
+        return Ok(None);
+    }
+    let Ok(mut buf) = cx.alloc(HEAD_BYTES) else { return Ok(None) };
+    buf.copy_from(&head);
+    buf.attach(vec![link.keep(message)?]);
+    Ok(Some(buf))
 }
 
 /// Writes a message that was received, and its metadata, behind a head.

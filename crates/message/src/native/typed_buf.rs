@@ -5,17 +5,25 @@
 //! several words would be written in parts and read as a whole there, which processors do only once
 //! all stores before are done: also those to memory that another core has.
 //!
-//! Invariant: from [`TypedBuf::new`] on, the first [`ROOM_BYTES`] of the buffer are a [`Type`] that
-//! the buffer owns. What leaves here has zeros there.
+//! An image has [`ROOM_BYTES`] before it if it was made here. One that was received has only the
+//! head of its call there, [`RECEIVED_AT`] bytes: it stays where it is, since it may be long. So
+//! the type begins before the data, in the room for packet 0's header, which is written when the
+//! buffer is sent and not before.
+//!
+//! Invariant: from [`TypedBuf::new`] on, the [`Type`] at [`TypedBuf::place`] is initialised, and
+//! the buffer owns it. What leaves here has zeros there.
 
 use std::sync::Arc;
 
-use petasos_buf::MsgBuf;
+use petasos_buf::{HEADER_BYTES, MsgBuf};
 use petasos_schema::MessageId;
 
 use super::Types;
 use crate::image::grow;
-use crate::{ROOM_BYTES, recycle};
+use crate::{ROOM_BYTES, buffer, recycle};
+
+/// Where an image begins in the buffer that it was received in: behind the head of its call (R5).
+pub(super) const RECEIVED_AT: usize = 8;
 
 /// What type of message an image is. It has no padding, since a buffer has no byte that is not
 /// initialised.
@@ -24,11 +32,18 @@ struct Type {
     types: Arc<Types>,
     id: MessageId,
     /// Two pointers may lead to one object: 0 or 1.
-    may_alias: u32,
+    may_alias: u16,
+    /// Where the image begins: [`ROOM_BYTES`] or [`RECEIVED_AT`].
+    start: u16,
 }
 
+/// Bytes of the type that lie before the data.
+const BEFORE_BYTES: usize = size_of::<Type>() - RECEIVED_AT;
+
 const _: () = assert!(size_of::<Type>() == size_of::<Arc<Types>>() + 2 * size_of::<u32>());
-const _: () = assert!(size_of::<Type>() <= ROOM_BYTES && align_of::<Type>() <= MsgBuf::DATA_ALIGN);
+const _: () = assert!(BEFORE_BYTES <= HEADER_BYTES && RECEIVED_AT <= ROOM_BYTES);
+const _: () = assert!(BEFORE_BYTES.is_multiple_of(align_of::<Type>()));
+const _: () = assert!(align_of::<Type>() <= MsgBuf::DATA_ALIGN);
 
 pub(super) struct TypedBuf {
     /// There until this is dropped.
@@ -42,26 +57,54 @@ impl TypedBuf {
     /// If the buffer has no room.
     #[inline]
     pub(super) fn new(types: Arc<Types>, id: MessageId, buf: MsgBuf, may_alias: bool) -> TypedBuf {
-        assert!(buf.len() >= ROOM_BYTES, "an image has room before it");
+        let start = ROOM_BYTES as u16;
+        TypedBuf::with(Type { types, id, may_alias: may_alias.into(), start }, buf)
+    }
+
+    /// The image behind the [`RECEIVED_AT`] bytes of a buffer, of which two pointers may lead to
+    /// one object.
+    ///
+    /// # Panics
+    /// If the buffer is shorter.
+    #[inline]
+    pub(super) fn received(types: Arc<Types>, id: MessageId, buf: MsgBuf) -> TypedBuf {
+        TypedBuf::with(Type { types, id, may_alias: 1, start: RECEIVED_AT as u16 }, buf)
+    }
+
+    #[inline]
+    fn with(of: Type, buf: MsgBuf) -> TypedBuf {
         let mut buf = buf;
-        let room = buf.data_ptr().cast::<Type>();
-        // SAFETY: the data are aligned for it and at least so long, and nothing of value is there.
-        unsafe { room.write(Type { types, id, may_alias: may_alias.into() }) };
+        assert!(buf.as_slice().len() >= usize::from(of.start), "an image has room before it");
+        // SAFETY: the place is aligned for it and has so many bytes, and nothing of value is there:
+        // no packet of the buffer is being sent.
+        unsafe { TypedBuf::place(&mut buf).write(of) };
         TypedBuf { buf: Some(buf) }
+    }
+
+    /// Where the type lies: from [`BEFORE_BYTES`] before the data on.
+    #[inline]
+    fn place(buf: &mut MsgBuf) -> *mut Type {
+        // SAFETY: the room for a header is before the data, in the same allocation.
+        unsafe { buf.data_ptr().as_ptr().sub(BEFORE_BYTES).cast() }
     }
 
     #[inline]
     fn of(&self) -> &Type {
-        let room = self.buf().as_slice().as_ptr().cast::<Type>();
-        // SAFETY: the invariant; the buffer is borrowed, and only `of_mut` writes its room.
-        unsafe { &*room }
+        // SAFETY: as for `place`.
+        let place = unsafe { self.buf().as_ptr().sub(BEFORE_BYTES).cast::<Type>() };
+        // SAFETY: the invariant; the buffer is borrowed, and only `of_mut` writes there.
+        unsafe { &*place }
     }
 
     #[inline]
     fn of_mut(&mut self) -> &mut Type {
-        let mut room = self.buf_mut().data_ptr().cast::<Type>();
         // SAFETY: the invariant; the buffer is borrowed mutably.
-        unsafe { room.as_mut() }
+        unsafe { &mut *TypedBuf::place(self.buf_mut()) }
+    }
+
+    #[inline]
+    fn start(&self) -> usize {
+        self.of().start.into()
     }
 
     #[inline]
@@ -88,20 +131,22 @@ impl TypedBuf {
 
     #[inline]
     pub(super) fn image(&self) -> &[u8] {
-        &self.buf().as_slice()[ROOM_BYTES..]
+        &self.buf().as_slice()[self.start()..]
     }
 
     #[inline]
     pub(super) fn image_mut(&mut self) -> &mut [u8] {
-        &mut self.buf_mut().as_mut_slice()[ROOM_BYTES..]
+        let start = self.start();
+        &mut self.buf_mut().as_mut_slice()[start..]
     }
 
     /// Makes the image so long. What is behind its old end is unspecified.
     pub(super) fn resize(&mut self, bytes: usize) {
-        let bytes = ROOM_BYTES + bytes;
+        let bytes = self.start() + bytes;
         if self.buf().capacity() < bytes {
-            // The type moves with all else.
-            grow(self.buf_mut(), bytes);
+            let (of, mut buf) = self.take().expect("it is there until this is dropped");
+            grow(&mut buf, bytes);
+            *self = TypedBuf::with(of, buf);
         }
         self.buf_mut().set_len(bytes);
     }
@@ -112,22 +157,30 @@ impl TypedBuf {
         *self = TypedBuf::new(types, id, image, false);
     }
 
-    /// The image behind [`ROOM_BYTES`] of zeros.
+    /// The image behind [`ROOM_BYTES`], whose contents are unspecified.
     #[inline]
     pub(super) fn into_buf(mut self) -> MsgBuf {
-        self.take().expect("it is there until this is dropped")
+        let (of, buf) = self.take().expect("it is there until this is dropped");
+        match usize::from(of.start) {
+            ROOM_BYTES => buf,
+            start => moved(buf, start),
+        }
     }
 
-    /// Takes the buffer, without the type.
+    /// Takes the type, and the buffer without it.
     #[inline]
-    fn take(&mut self) -> Option<MsgBuf> {
+    fn take(&mut self) -> Option<(Type, MsgBuf)> {
         let mut buf = self.buf.take()?;
-        let room = buf.data_ptr().cast::<Type>();
-        // SAFETY: the invariant, and nobody has the buffer any more who would use the type.
-        unsafe { room.drop_in_place() };
-        // Addresses of this process are nobody else's business, wherever the buffer is sent.
-        buf.as_mut_slice()[..ROOM_BYTES].fill(0);
-        Some(buf)
+        let place = TypedBuf::place(&mut buf);
+        // SAFETY: the invariant, and nobody has the buffer any more who would use the type. Zeros
+        // are put there, since addresses of this process are nobody else's business, wherever the
+        // buffer is sent.
+        let of = unsafe {
+            let of = place.read();
+            place.write_bytes(0, 1);
+            of
+        };
+        Some((of, buf))
     }
 
     #[inline]
@@ -141,10 +194,20 @@ impl TypedBuf {
     }
 }
 
+/// The image that begins at `start`, behind room.
+#[cold]
+fn moved(buf: MsgBuf, start: usize) -> MsgBuf {
+    let image = &buf.as_slice()[start..];
+    let mut roomy = buffer(ROOM_BYTES + image.len());
+    roomy.as_mut_slice()[ROOM_BYTES..].copy_from_slice(image);
+    recycle(buf);
+    roomy
+}
+
 /// The buffer goes to the next message.
 impl Drop for TypedBuf {
     fn drop(&mut self) {
-        if let Some(buf) = self.take() {
+        if let Some((_, buf)) = self.take() {
             recycle(buf);
         }
     }

@@ -1,12 +1,14 @@
 //! Messages that are known by their schema only: fields by path, read and set.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use petasos_base::Rng;
+use petasos_buf::MsgBuf;
 use petasos_message::{
     CompactError, DecodeError, DecodeLimits, DynamicMsg, FieldPath, Input, Leaf, NativeMsg,
-    PathError, Reflect, SetError, Types, Value, validate,
+    PathError, ROOM_BYTES, Reflect, SetError, Types, Value, validate,
 };
 use petasos_schema::{Kind, Layouts, MessageId};
 
@@ -120,6 +122,57 @@ fn m14_m20_m26_any_field_can_be_set_and_no_other_changes() {
         }
     }
     assert!(set > 800, "{set}");
+}
+
+/// An image between the head of its call and metadata, as it is received.
+fn in_frame(image: &[u8]) -> (MsgBuf, Range<usize>) {
+    let frame = [&[0xff; 8], image, &[0xee; 13]].concat();
+    (MsgBuf::from_slice(&frame), 8..8 + image.len())
+}
+
+#[test]
+fn m26_a_received_image_stays_where_it_is() {
+    let (types, id) = types(EVERYTHING);
+    let fixture = Fixture::new(EVERYTHING);
+    for seed in 0..60 {
+        let image = fixture.random(seed);
+        let (buf, range) = in_frame(&image);
+        let at = buf[range.start..].as_ptr();
+        let kept = NativeMsg::received_in(&types, id, buf, range).unwrap();
+        assert_eq!((kept.image().as_ptr(), kept.image()), (at, &image[..]));
+        let copied = received(&types, id, &image);
+        assert_eq!(dump(kept.reflect()), dump(copied.reflect()));
+        // By another schema of the same meaning, changed, and sent on.
+        let again = Types::new(types.schema().clone()).unwrap();
+        let mut kept = kept.retyped(&again, id).unwrap();
+        let path = FieldPath::new(&again, id, "text").unwrap();
+        kept.set(&path, Leaf::Text("a text that is longer than what was there before")).unwrap();
+        assert_eq!(validate(types.plan(id), kept.image()), Ok(()));
+        let changed = kept.image().to_vec();
+        assert_eq!(kept.into_buf()[ROOM_BYTES..], changed);
+        let (buf, range) = in_frame(&image);
+        let unchanged = NativeMsg::received_in(&types, id, buf, range).unwrap().into_buf();
+        assert_eq!(unchanged[ROOM_BYTES..], image);
+    }
+    // No message has kept its types, and none has let go of them twice.
+    assert_eq!(Arc::strong_count(&types), 1);
+}
+
+#[test]
+fn m26_what_is_received_is_checked_wherever_it_is() {
+    let (types, id) = types(EVERYTHING);
+    let whole = Fixture::new(EVERYTHING).random(7);
+    for end in 0..whole.len() {
+        let (buf, range) = in_frame(&whole[..end]);
+        assert!(NativeMsg::received_in(&types, id, buf, range).is_err(), "{end} bytes");
+    }
+    let elsewhere = [&[0; 16], &whole[..]].concat();
+    let (buf, end) = (MsgBuf::from_slice(&elsewhere), elsewhere.len());
+    let copied = NativeMsg::received_in(&types, id, buf, 16..end).unwrap();
+    assert_eq!(copied.image(), whole);
+    assert_eq!(Arc::strong_count(&types), 2);
+    drop(copied);
+    assert_eq!(Arc::strong_count(&types), 1);
 }
 
 #[test]

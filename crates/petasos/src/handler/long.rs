@@ -1,4 +1,5 @@
-//! Long requests, which are decoded in the buffer where they were assembled.
+//! Long requests, which are decoded in the buffer where they were assembled, or where they lie if
+//! they are attached to one.
 
 use petasos_buf::MsgBuf;
 use petasos_call::{Encoding, RequestHead, Status, split};
@@ -24,7 +25,11 @@ pub(super) fn read_request<Q: Message>(
         recycle(buf);
         return request;
     }
-    let (body, tail) = split(&buf, head.has_tail)?;
+    let (body, tail) = match buf.has_tail() {
+        // What is attached is the message, and there is nothing beside it.
+        true => (buf.as_slice().len()..buf.len(), &[][..]),
+        false => split(&buf, head.has_tail)?,
+    };
     let beside = exchange::beside(head, tail, origin)?;
     let message = decode_in(head.encoding, buf, body)?;
     Ok(Request::with(message, beside))

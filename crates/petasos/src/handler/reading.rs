@@ -9,7 +9,7 @@ use petasos_rpc::codec::decode;
 use petasos_rpc::origin::Origin;
 use petasos_rpc::recode::{unpacked, unpacked_short};
 use petasos_rpc::request::{Request, RequestParts as _};
-use petasos_runtime::buffers::{free, kept};
+use petasos_runtime::buffers::{free, kept, kept_with_attached};
 use petasos_runtime::dispatcher::{Dispatcher, DispatcherParts};
 use petasos_runtime::unpacking::{self, Busy, Unpacking};
 
@@ -44,7 +44,7 @@ pub(super) fn read<Q: Message>(
         let client = cx.served_peer_key(session);
         return unpack(cx, payload, head, origin, (limit, client));
     }
-    let request = match kept(cx, payload) {
+    let request = match kept_with_attached(cx, payload) {
         Ok(buf) => long::read_request(buf, &head, origin),
         Err(payload) => {
             let request = exchange::read_request(&payload, &head, origin);

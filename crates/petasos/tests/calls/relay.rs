@@ -156,13 +156,13 @@ fn a_call_is_relayed_at_both_ends_with_its_metadata() {
     let arrived = relay.arrived();
     assert_eq!(arrived.token, GREET);
     let request = read_request(&arrived).expect("it is well-formed");
-    assert_eq!(request.message, protobuf("you"));
+    assert_eq!(arrived.bytes[request.body], protobuf("you"));
     assert_eq!(request.metadata.get("from"), Some("here"));
     assert!(relay.event().is_none(), "nothing ends before it is answered");
     relay.reply(arrived.name, "hello");
     let done = relay.done(5).expect("it was answered");
     let response = read_response(&done).expect("it is well-formed");
-    assert_eq!(response.message, protobuf("hello"));
+    assert_eq!(done[response.body], protobuf("hello"));
     assert_eq!(response.metadata.get("head"), Some("a"));
     assert_eq!(response.trailers.get("tail"), Some("b"));
     assert_eq!(relay.world.event_loop.runtime().held().handlers, 0);
@@ -181,7 +181,7 @@ fn typed_callers_are_answered_and_may_compress() {
         });
         let arrived = relay.arrived();
         let request = read_request(&arrived).expect("it is well-formed");
-        assert_eq!(request.message, protobuf(&text), "{codec:?}");
+        assert_eq!(arrived.bytes[request.body], protobuf(&text), "{codec:?}");
         relay.reply(arrived.name, &text);
         relay.world.turn();
         assert_eq!(outcomes.one().expect("it was answered"), text, "{codec:?}");
@@ -223,7 +223,7 @@ fn what_nobody_waits_for_is_told_and_a_late_answer_does_nothing() {
                 Event::Done { tag: known, outcome } => {
                     let done = outcome.expect("it was answered");
                     let response = read_response(&done).expect("it is well-formed");
-                    assert_eq!((known, response.message), (tag, &protobuf("in time")[..]));
+                    assert_eq!((known, &done[response.body]), (tag, &protobuf("in time")[..]));
                 }
             }
         }
@@ -272,7 +272,7 @@ fn places_are_used_again_and_names_are_not() {
         names.iter().for_each(|earlier| relay.reply(*earlier, "wrong"));
         relay.reply(name, "right");
         let done = relay.done(tag).expect("it was answered");
-        assert_eq!(read_response(&done).expect("it is well-formed").message, protobuf("right"));
+        assert_eq!(done[read_response(&done).expect("it is well-formed").body], protobuf("right"));
         names.push(name);
     }
 }
@@ -286,13 +286,13 @@ fn images_are_relayed_as_they_are_if_both_ends_have_them() {
     let request = read_request(&arrived).expect("it is well-formed");
     assert_eq!(request.encoding, Encoding::Native);
     let sent = native(name("you"));
-    assert_eq!(request.message, &sent.head[ROOM_BYTES..]);
+    assert_eq!(arrived.bytes[request.body], sent.head[ROOM_BYTES..]);
     assert_eq!(request.metadata.get("from"), Some("here"));
     relay.reply_with(arrived.name, (Encoding::Native, native(greeting("hello"))));
     let done = relay.done(5).expect("it was answered");
     let response = read_response(&done).expect("it is well-formed");
     assert_eq!(response.encoding, Encoding::Native);
-    assert_eq!(response.message, &native(greeting("hello")).head[ROOM_BYTES..]);
+    assert_eq!(done[response.body], native(greeting("hello")).head[ROOM_BYTES..]);
     assert_eq!(response.trailers.get("tail"), Some("b"));
 }
 
@@ -331,10 +331,10 @@ fn an_image_comes_back_from_a_server_that_has_none_and_goes_again_as_protobuf() 
     }
     let mut returned = Vec::new();
     while let Some(event) = relay.event() {
-        let Event::Returned { tag, request } = event else { panic!("not {event:?}") };
-        let request = read_returned(&request).expect("it is well-formed");
+        let Event::Returned { tag, request: bytes } = event else { panic!("not {event:?}") };
+        let request = read_returned(&bytes).expect("it is well-formed");
         assert_eq!(request.encoding, Encoding::Native);
-        assert_eq!(request.message, &native(name("you")).head[ROOM_BYTES..]);
+        assert_eq!(bytes[request.body], native(name("you")).head[ROOM_BYTES..]);
         assert_eq!(request.metadata.get("from"), Some("here"));
         returned.push(tag);
     }
@@ -346,7 +346,7 @@ fn an_image_comes_back_from_a_server_that_has_none_and_goes_again_as_protobuf() 
         assert!(!arrived.head.answer.native);
         relay.reply(arrived.name, "hello");
         let done = relay.done(tag).expect("it was answered");
-        assert_eq!(read_response(&done).expect("it is well-formed").message, protobuf("hello"));
+        assert_eq!(done[read_response(&done).expect("it is well-formed").body], protobuf("hello"));
     }
 }
 

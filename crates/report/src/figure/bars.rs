@@ -2,6 +2,7 @@
 
 use super::scale::Scale;
 use super::svg::{Anchor, Canvas, shorten, text_width};
+use super::unit::{Labels, with_unit};
 use super::{Axis, Bar};
 use crate::format;
 use crate::table::{Column, Table};
@@ -54,13 +55,14 @@ impl Layout {
 }
 
 fn draw_axis(canvas: &mut Canvas, axis: &Axis, layout: &Layout) {
+    let labels = Labels::of(axis, &layout.scale);
     for value in layout.scale.ticks() {
         let x = layout.x(*value);
         canvas.line("grid", (x, TOP - 6.0), (x, layout.bottom));
-        canvas.text("tick", (x, layout.bottom + 20.0), Anchor::Middle, &format::tick(*value));
+        canvas.text("tick", (x, layout.bottom + 20.0), Anchor::Middle, &labels.tick(*value));
     }
     let middle = f64::midpoint(layout.left, layout.right);
-    canvas.text("axis", (middle, layout.bottom + BOTTOM - 8.0), Anchor::Middle, &axis.title());
+    canvas.text("axis", (middle, layout.bottom + BOTTOM - 8.0), Anchor::Middle, &labels.title);
 }
 
 fn draw_bar(canvas: &mut Canvas, axis: &Axis, layout: &Layout, bar: &Bar, y: f64) {
@@ -84,12 +86,12 @@ fn draw_bar(canvas: &mut Canvas, axis: &Axis, layout: &Layout, bar: &Bar, y: f64
     canvas.text("value", (end + 9.0, middle + 4.5), Anchor::Start, &text);
 }
 
-fn value_text(axis: &Axis, bar: &Bar) -> String {
+/// The bar's value with its unit.
+pub(super) fn value_text(axis: &Axis, bar: &Bar) -> String {
     if !bar.value.is_finite() || bar.value < 0.0 {
         return "–".to_owned();
     }
-    let number = format::with_si_prefix(bar.value);
-    if axis.unit.is_empty() { number } else { format!("{number} {}", axis.unit) }
+    with_unit(axis, bar.value)
 }
 
 const WIDTH: f64 = 760.0;

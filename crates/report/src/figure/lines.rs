@@ -3,6 +3,7 @@
 use super::plot::{Lean, Plot};
 use super::scale::Scale;
 use super::svg::Canvas;
+use super::unit::{Labels, short};
 use super::{Axis, Series, Tone};
 use crate::format;
 use crate::table::{Column, Table};
@@ -13,7 +14,9 @@ pub(super) fn draw(x: &Axis, y: &Axis, series: &[Series]) -> Canvas {
     let x_scale = scale(x, points().map(|p| p.0), None).trimmed(points().map(|p| p.0));
     let y_scale = scale(y, points().map(|p| p.1), Some(0.0));
     let names = series.iter().map(|series| series.name.as_str());
-    let mut plot = Plot::new(x_scale, y_scale, (&x.title(), y), format::tick, names);
+    let labels = Labels::of(x, &x_scale);
+    let tick = |value| labels.tick(value);
+    let mut plot = Plot::new(x_scale, y_scale, (&labels.title, y), tick, names);
     for series in &series {
         plot.curve(&series.name, series.tone, &series.points);
     }
@@ -23,7 +26,7 @@ pub(super) fn draw(x: &Axis, y: &Axis, series: &[Series]) -> Canvas {
         // The values of many points would cover the lines; then markers and the table have to
         // suffice.
         let text = |value| {
-            if all_x.len() <= LABELLED_MAX { format::with_si_prefix(value) } else { String::new() }
+            if all_x.len() <= LABELLED_MAX { short(y, value) } else { String::new() }
         };
         plot.mark(&points_at(&series, *x), lean, text);
     }

@@ -11,6 +11,7 @@ mod plot;
 mod scale;
 mod sheet;
 mod svg;
+mod unit;
 
 use std::fmt::Write;
 
@@ -64,15 +65,6 @@ impl Axis {
     /// A logarithmic axis; values that are not positive are left out.
     pub fn log(label: impl Into<String>, unit: impl Into<String>) -> Axis {
         Axis { label: label.into(), unit: unit.into(), log: true }
-    }
-
-    /// The label with its unit.
-    fn title(&self) -> String {
-        if self.unit.is_empty() {
-            self.label.clone()
-        } else {
-            format!("{} [{}]", self.label, self.unit)
-        }
     }
 }
 
@@ -209,12 +201,11 @@ impl Figure {
             }
             Kind::Bars(axis, bars) => {
                 for bar in bars {
-                    let value = format::with_si_prefix(bar.value);
-                    let _ = write!(text, " {}: {value} {}.", bar.name, axis.unit);
+                    let _ = write!(text, " {}: {}.", bar.name, bars::value_text(axis, bar));
                 }
             }
             Kind::Lines(x, y, series) => {
-                let _ = write!(text, " {} over {}.", y.title(), x.title());
+                let _ = write!(text, " {} over {}.", y.label, x.label);
                 for series in series {
                     let _ = write!(text, " {}: {} points.", series.name, series.points.len());
                 }

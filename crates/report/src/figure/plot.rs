@@ -2,8 +2,8 @@
 
 use super::scale::Scale;
 use super::svg::{Anchor, Canvas, shorten, text_width};
+use super::unit::Labels;
 use super::{Axis, Tone};
-use crate::format;
 
 /// The direction of the curves. Labels go where the curves are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub(super) struct Plot {
     canvas: Canvas,
     x: Scale,
     y: Scale,
+    left: f64,
     right: f64,
     end_labels: Vec<EndLabel>,
 }
@@ -39,9 +40,12 @@ impl Plot {
     ) -> Plot {
         let widest = names.into_iter().map(|name| text_width(&shorten(name, NAME_CHARACTERS_MAX)));
         let right = WIDTH - 24.0 - widest.fold(0.0, f64::max);
+        let labels = Labels::of(y_axis, &y);
+        let ticks = y.ticks().iter().map(|tick| text_width(&labels.tick(*tick)));
+        let left = EDGE + TICK_GAP + ticks.fold(0.0, f64::max);
         let canvas = Canvas::new(WIDTH, HEIGHT);
-        let mut plot = Plot { canvas, x, y, right, end_labels: Vec::new() };
-        plot.draw_y_axis(y_axis);
+        let mut plot = Plot { canvas, x, y, left, right, end_labels: Vec::new() };
+        plot.draw_y_axis(&labels);
         plot.draw_x_axis(x_title, x_tick);
         plot
     }
@@ -93,32 +97,32 @@ impl Plot {
 
     /// The drawing when there is nothing to draw.
     pub(super) fn say_empty(&mut self) {
-        let middle = (f64::midpoint(LEFT, self.right), f64::midpoint(TOP, HEIGHT - BOTTOM));
+        let middle = (f64::midpoint(self.left, self.right), f64::midpoint(TOP, HEIGHT - BOTTOM));
         self.canvas.text("tick", middle, Anchor::Middle, "no data");
     }
 
     /// Writes a value, moved to the left (-1) or to the right (1), but not out of the area.
     fn value(&mut self, text: &str, (x, y): (f64, f64), side: f64) {
         let half = text_width(text) / 2.0;
-        let (left, right) = (LEFT + half + 4.0, self.right - half);
+        let (left, right) = (self.left + half + 4.0, self.right - half);
         let x = (x + side * half * SIDESTEP).clamp(left, right.max(left));
         self.canvas.text("value", (x, y), Anchor::Middle, text);
     }
 
     fn place(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let bottom = HEIGHT - BOTTOM;
-        let x = LEFT + self.x.position(x) * (self.right - LEFT);
+        let x = self.left + self.x.position(x) * (self.right - self.left);
         (x, bottom - self.y.position(y) * (bottom - TOP))
     }
 
-    fn draw_y_axis(&mut self, axis: &Axis) {
+    fn draw_y_axis(&mut self, labels: &Labels) {
         for value in self.y.ticks().to_vec() {
             let (_, y) = self.place((0.0, value));
-            self.canvas.line("grid", (LEFT, y), (self.right, y));
-            let tick = format::tick(value);
-            self.canvas.text("tick", (LEFT - 10.0, y + 4.5), Anchor::End, &tick);
+            self.canvas.line("grid", (self.left, y), (self.right, y));
+            let tick = labels.tick(value);
+            self.canvas.text("tick", (self.left - TICK_GAP, y + 4.5), Anchor::End, &tick);
         }
-        self.canvas.text("axis", (12.0, 20.0), Anchor::Start, &axis.title());
+        self.canvas.text("axis", (EDGE, 20.0), Anchor::Start, &labels.title);
     }
 
     fn draw_x_axis(&mut self, title: &str, tick: impl Fn(f64) -> String) {
@@ -134,8 +138,8 @@ impl Plot {
                 free_from = x + half + 6.0;
             }
         }
-        self.canvas.line("base", (LEFT, bottom), (self.right, bottom));
-        let middle = f64::midpoint(LEFT, self.right);
+        self.canvas.line("base", (self.left, bottom), (self.right, bottom));
+        let middle = f64::midpoint(self.left, self.right);
         self.canvas.text("axis", (middle, HEIGHT - 8.0), Anchor::Middle, title);
     }
 }
@@ -157,7 +161,9 @@ fn spread(wanted: &[f64], low: f64, high: f64) -> Vec<f64> {
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 380.0;
-const LEFT: f64 = 72.0;
+/// What is left free at the left edge, and between the ticks of the vertical axis and the area.
+const EDGE: f64 = 12.0;
+const TICK_GAP: f64 = 10.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 58.0;
 const LINE_HEIGHT: f64 = 18.0;

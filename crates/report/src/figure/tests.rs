@@ -75,3 +75,45 @@ fn names_are_escaped_and_bounded() {
     let label = svg.lines().find(|line| line.contains("class=\"name\"")).expect("it is labelled");
     assert!(label.contains('…'), "{label}");
 }
+
+/// Texts that end at a place, with that place: the labels at the left.
+fn labels_at_the_left(svg: &str) -> Vec<(f64, String)> {
+    let texts = svg.lines().filter(|line| line.contains("text-anchor=\"end\""));
+    let labels = texts.map(|line| {
+        let x = line.split_once(" x=\"").and_then(|(_, rest)| rest.split_once('"'));
+        let text = line.rsplit_once("</").and_then(|(rest, _)| rest.rsplit_once('>'));
+        (x.unwrap().0.parse().unwrap(), text.unwrap().1.to_owned())
+    });
+    labels.collect()
+}
+
+#[test]
+fn long_labels_and_large_values_are_not_cut_at_the_left() {
+    let widest = "W".repeat(30);
+    let bars = vec![Bar::new(widest.clone(), 1.0, Tone::Primary)];
+    let bars = Figure::bars("F", Axis::linear("y", "calls/s"), bars).svg(1);
+    let series = vec![Series::new("a", Tone::Primary, [(0.0, 9.123e-7), (1.0, 0.5e-7)])];
+    let lines = Figure::lines("F", Axis::linear("x", ""), Axis::log("y", "B"), series).svg(2);
+    assert!(bars.contains(&widest), "{bars}");
+    for svg in [bars, lines] {
+        let labels = labels_at_the_left(&svg);
+        assert!(!labels.is_empty(), "{svg}");
+        for (x, text) in labels {
+            assert!(x > svg::text_width(&text), "{text} ends at {x}: {svg}");
+        }
+    }
+}
+
+#[test]
+fn times_have_units_and_no_prefixes_before_them() {
+    let bars =
+        vec![Bar::new("managed", 1760.0, Tone::Primary), Bar::new("tonic", 870.0, Tone::Secondary)];
+    let figure = Figure::bars("Mean", Axis::linear("Time", "µs"), bars);
+    let svg = figure.svg(1);
+    for text in [">1.76 ms<", ">870 µs<", ">Time [ms]<", ">0.5<", "managed: 1.76 ms."] {
+        assert!(svg.contains(text), "{text} is missing in {svg}");
+    }
+    assert!(!svg.contains(" k "), "{svg}");
+    // Tables are for programs and people who compare: one unit for all.
+    assert_eq!(figure.table().rows()[0][1], "1,760");
+}

@@ -15,7 +15,7 @@ use petasos_rpc::settings::RetryMode;
 
 use super::attempts;
 use super::work::{Work, with_work};
-use crate::buffers::{free, kept};
+use crate::buffers::{free, kept_with_attached};
 use crate::calls::Stage;
 use crate::channels::{NextStep, Slot, Who};
 use crate::dispatcher::Dispatcher;
@@ -333,7 +333,8 @@ fn on_answered(
                 }
             }
         } else {
-            Ok(kept(cx, payload).unwrap_or_else(|payload| {
+            // Whoever waits for it reads messages where they lie.
+            Ok(kept_with_attached(cx, payload).unwrap_or_else(|payload| {
                 let mut buf = buffer(payload.len());
                 petasos_buf::copy_short(buf.as_mut_slice(), &payload);
                 free(cx, payload);

@@ -176,7 +176,7 @@ impl<M: Memory> Hub<M> {
             return Err(Status::resource_exhausted(why));
         }
         let is_idempotent = caller.datapath.call(id).is_some_and(|call| call.is_idempotent);
-        let caller_name = caller.name.clone();
+        let (caller_name, is_proved) = (caller.name.clone(), caller.is_proved);
         let known = caller.known(id).expect("its request is there");
         let method = known.method.method;
         let binding = caller.bindings[usize::from(known.method.binding)].clone();
@@ -191,6 +191,7 @@ impl<M: Memory> Hub<M> {
                 deadline: Time::NEVER,
                 is_idempotent,
                 caller: caller_name,
+                is_proved,
             }))
         };
         let remote = self.remote.as_mut().expect("there is a transport");
@@ -329,8 +330,8 @@ pub(super) fn decode(
     bytes_max: usize,
 ) -> Result<NativeMsg, Status> {
     let decoded = match encoded {
-        Encoded::Native(image) if image.len() > bytes_max => Err(DecodeError::TooLarge),
-        Encoded::Native(image) => NativeMsg::received(types, message, image),
+        Encoded::Native(_, range) if range.len() > bytes_max => Err(DecodeError::TooLarge),
+        Encoded::Native(buf, range) => NativeMsg::received_in(types, message, buf, range),
         Encoded::Protobuf(bytes) => {
             let limits = DecodeLimits::for_input(bytes.len());
             NativeMsg::from_protobuf(types, message, Input::Borrowed(bytes), &limits, bytes_max)

@@ -35,6 +35,7 @@ impl<M: Memory> Hub<M> {
             deadline: began.deadline,
             is_idempotent: began.is_idempotent,
             caller: caller.name.clone(),
+            is_proved: caller.is_proved,
         }))
     }
 }

@@ -2,7 +2,8 @@
 
 use petasos_abi::{CallNumber, Descriptor, Request};
 use petasos_base::Time;
-use petasos_call::{Code, Metadata, Status};
+use petasos_buf::MsgBuf;
+use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
 use petasos_engine::Policy;
 use petasos_message::{Leaf, NativeMsg};
 use petasos_service::{
@@ -58,6 +59,13 @@ pub fn success(result: &[u8]) -> RemoteOutcome<'_> {
         metadata,
         trailers,
     }
+}
+
+/// An image as it is received, behind the head of a call.
+pub fn native(image: &[u8]) -> Encoded<'static> {
+    let mut buf = MsgBuf::new(HEAD_BYTES + image.len());
+    buf.as_mut_slice()[HEAD_BYTES..].copy_from_slice(image);
+    Encoded::Native(buf, HEAD_BYTES..HEAD_BYTES + image.len())
 }
 
 fn failure(status: Status, has_not_run: bool) -> RemoteOutcome<'static> {

@@ -10,6 +10,7 @@ use petasos_service::{
     RemoteOutcome,
 };
 
+use crate::remote::native;
 use crate::support::*;
 
 struct Chaos {
@@ -211,7 +212,7 @@ impl Chaos {
             3 => {
                 // Half of them are images of any content.
                 let result = Ok(Some(match self.rng.chance(0.5) {
-                    true => Encoded::Native(&bytes),
+                    true => native(&bytes),
                     false => Encoded::Protobuf(&bytes),
                 }));
                 let outcome = RemoteOutcome { result, has_not_run: false, metadata, trailers };

@@ -22,8 +22,8 @@ fn come_in(world: &mut World, message: Encoded<'_>) -> Result<RemoteCall, Status
     world.hub.begin_routed(&route, caller, parts, NOW)
 }
 
-fn answered(image: &[u8]) -> RemoteOutcome<'_> {
-    RemoteOutcome { result: Ok(Some(Encoded::Native(image))), ..success(&[]) }
+fn answered(image: &[u8]) -> RemoteOutcome<'static> {
+    RemoteOutcome { result: Ok(Some(native(image))), ..success(&[]) }
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn policies_see_what_is_in_images() {
     application.attach(0, policy("access", NO_EVE)).unwrap();
     let calls = ["eve", "ann"].map(|name| {
         let image = image(&world, "greet.Request", "name", name);
-        come_in(&mut world, Encoded::Native(&image)).unwrap()
+        come_in(&mut world, native(&image)).unwrap()
     });
     world.run(&mut [&mut server]);
     assert_eq!(world.serve(&mut server), ["ann"]);
@@ -96,7 +96,7 @@ fn images_that_were_changed_anywhere_are_refused_or_of_the_type() {
             let at = rng.below(image.len() as u64) as usize;
             image[at] = rng.next_u64() as u8;
         }
-        match come_in(&mut world, Encoded::Native(&image)) {
+        match come_in(&mut world, native(&image)) {
             Err(status) => {
                 // The length may be one that no message has.
                 let codes = [Code::Internal, Code::ResourceExhausted];

@@ -5,8 +5,9 @@ use std::os::fd::BorrowedFd;
 
 use petasos_abi::{Extent, ExtentError, Extents};
 
+use super::holds::Holds;
 use super::range::Range;
-use super::{HeapError, HeapKind, Outside};
+use super::{HeapError, HeapKind, Outside, ReceivedSlice};
 use crate::copy;
 use crate::file::{self, FileError};
 
@@ -22,15 +23,19 @@ pub enum AdoptError {
     File(#[from] FileError),
 }
 
-/// A heap whose extents come from the service. Its range is unmapped when it is dropped.
+/// A heap whose extents come from the service. Its range is unmapped when it and all slices of it
+/// are dropped.
 ///
 /// The memory of a send heap can be read and written, that of a receive heap only read; what is in
 /// no extent cannot be accessed at all.
 #[derive(Debug)]
 pub struct AdoptedHeap {
     kind: HeapKind,
-    range: Range,
+    holds: Holds,
+    /// What has memory.
     extents: Extents,
+    /// The same, and places of extents that were given up and that slices still lead into.
+    taken: Extents,
 }
 
 impl AdoptedHeap {
@@ -39,8 +44,9 @@ impl AdoptedHeap {
     /// # Errors
     /// [`HeapError::Range`] and [`HeapError::System`].
     pub fn reserve(kind: HeapKind, heap_bytes: u64) -> Result<AdoptedHeap, HeapError> {
-        let range = Range::reserve(heap_bytes)?;
-        Ok(AdoptedHeap { kind, range, extents: Extents::new(heap_bytes) })
+        let holds = Holds::new(Range::reserve(heap_bytes)?);
+        let [extents, taken] = [Extents::new(heap_bytes), Extents::new(heap_bytes)];
+        Ok(AdoptedHeap { kind, holds, extents, taken })
     }
 
     /// D2: maps an extent that the service has made, after checking it.
@@ -48,25 +54,36 @@ impl AdoptedHeap {
     /// # Errors
     /// See [`AdoptError`].
     pub fn map(&mut self, file: BorrowedFd<'_>, extent: Extent) -> Result<(), AdoptError> {
-        self.extents.add(extent)?;
+        self.vacate();
+        self.taken.add(extent)?;
         let mapped = self.map_checked(file, extent);
-        if mapped.is_err() {
-            self.extents.remove(extent.offset);
+        match mapped {
+            Ok(()) => self.extents.add(extent).expect("what has memory is a part of what is taken"),
+            Err(_) => drop(self.taken.remove(extent.offset)),
         }
         Ok(mapped?)
     }
 
-    /// Gives up the extent at this offset. Whoever accesses its bytes later gets a signal.
+    /// Gives up the extent at this offset. It is unmapped at once, or when no slice is left that
+    /// was made before. Whoever accesses its bytes later otherwise gets a signal.
     ///
     /// # Errors
-    /// [`HeapError::NoExtent`] and [`HeapError::System`].
+    /// [`HeapError::NoExtent`].
     pub fn unmap(&mut self, offset: u64) -> Result<Extent, HeapError> {
         let extent = self.extents.remove(offset).ok_or(HeapError::NoExtent(offset))?;
-        if let Err(error) = self.range.vacate(extent) {
-            self.extents.add(extent).expect("it was there");
-            return Err(error.into());
-        }
+        self.holds.end(extent);
+        self.vacate();
         Ok(extent)
+    }
+
+    /// Unmaps what was given up and is not held any more. What the system does not unmap is not
+    /// used again.
+    fn vacate(&mut self) {
+        while let Some(extent) = self.holds.poll_free() {
+            if self.holds.range().vacate(extent).is_ok() {
+                self.taken.remove(extent.offset);
+            }
+        }
     }
 
     /// Who writes this heap.
@@ -87,7 +104,25 @@ impl AdoptedHeap {
     /// bytes through this pointer must not do so while [`AdoptedHeap::write`] or
     /// [`AdoptedHeap::copy_out`] may access the same bytes on another thread.
     pub fn start(&self) -> NonNull<u8> {
-        self.range.start()
+        self.holds.range().start()
+    }
+
+    /// D3: a message of a receive heap, to be read where it lies. The place is not to be released
+    /// (D9) before the slice is dropped.
+    ///
+    /// # Errors
+    /// [`Outside`] if its bytes do not all have memory.
+    ///
+    /// # Panics
+    /// If this is a send heap, which this program writes.
+    pub fn slice(&self, offset: u64, bytes: u64) -> Result<ReceivedSlice, Outside> {
+        assert_eq!(self.kind, HeapKind::Receive, "slices are of what the service writes");
+        self.check(offset, bytes)?;
+        let start = self.holds.range().at(offset, bytes as usize);
+        // SAFETY: extents have just been found to cover the bytes, which stay mapped until the hold
+        // is gone. This program cannot write a receive heap, and the service, which the application
+        // trusts, writes no place that it has not got back.
+        Ok(unsafe { ReceivedSlice::new(self.holds.hold(), start, bytes as usize) })
     }
 
     /// D3: copies `bytes` to `offset` in a send heap. The service may read them meanwhile, and gets
@@ -102,7 +137,7 @@ impl AdoptedHeap {
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Outside> {
         assert_eq!(self.kind, HeapKind::Send, "an application writes its send heap only");
         self.check(offset, bytes.len() as u64)?;
-        let to = self.range.at(offset, bytes.len());
+        let to = self.holds.range().at(offset, bytes.len());
         // SAFETY: extents have just been found to cover the bytes. A send heap is mapped to be
         // written, and `&mut self` makes this its only access by this program, but for those that
         // `start` has promised not to make. Private memory does not overlap with a heap.
@@ -117,7 +152,7 @@ impl AdoptedHeap {
     #[inline]
     pub fn copy_out(&self, offset: u64, out: &mut [u8]) -> Result<(), Outside> {
         self.check(offset, out.len() as u64)?;
-        let from = self.range.at(offset, out.len());
+        let from = self.holds.range().at(offset, out.len());
         // SAFETY: extents have just been found to cover the bytes. They are mapped readable, and
         // end with whole words. This program writes them only through `&mut self`.
         unsafe { copy::copy_out(from.as_ptr(), out) }
@@ -130,6 +165,6 @@ impl AdoptedHeap {
 
     fn map_checked(&self, file: BorrowedFd<'_>, extent: Extent) -> Result<(), FileError> {
         file::check(file, extent.bytes, self.kind.writers())?;
-        Ok(self.range.map(file, extent, self.kind.adopters_access())?)
+        Ok(self.holds.range().map(file, extent, self.kind.adopters_access())?)
     }
 }

@@ -1,5 +1,6 @@
 //! Extents that are taken away while slices of them are held.
 
+use std::os::fd::AsFd;
 use std::sync::Barrier;
 
 use petasos_base::sync::{AtomicBool, Ordering};
@@ -76,6 +77,38 @@ fn d2_a_slice_keeps_a_dropped_heap_mapped() {
     let slice = heap.service.slice(100, 1000).unwrap();
     drop(heap);
     assert_eq!(read(&slice.clone()), pattern(1000));
+}
+
+#[test]
+fn d9_what_was_received_is_read_where_it_lies_until_the_slice_is_dropped() {
+    let (mut heap, _) = Heap::with_extent(HeapKind::Receive, 2);
+    heap.service.write(UNIT - 100, &pattern(1000)).unwrap();
+    let slice = heap.application.slice(UNIT - 100, 1000).unwrap();
+    assert_eq!(slice.as_ref(), pattern(1000));
+    let at = heap.application.start().as_ptr().wrapping_add(UNIT as usize - 100);
+    assert_eq!(slice.as_ref().as_ptr(), at.cast_const());
+    assert!(heap.application.slice(2 * UNIT - 1, 2).is_err());
+    drop(heap);
+    assert_eq!(slice.as_ref(), pattern(1000));
+}
+
+/// A service that takes an extent away too early does no harm: nothing else is put there.
+#[test]
+fn d2_an_extent_is_given_up_when_no_slice_is_left() {
+    let (mut heap, _) = Heap::with_extent(HeapKind::Receive, 1);
+    heap.service.write(0, &pattern(1000)).unwrap();
+    let slice = heap.application.slice(0, 1000).unwrap();
+    heap.application.unmap(0).unwrap();
+    heap.service.remove(0).unwrap();
+    assert!(heap.application.slice(0, 1).is_err(), "it is not there for others");
+    assert_eq!(slice.as_ref(), pattern(1000));
+    let (extent, file) = heap.service.grow(UNIT).unwrap();
+    assert_eq!(extent.offset, 0);
+    assert!(heap.application.map(file.as_fd(), extent).is_err(), "the place is held");
+    assert_eq!(slice.as_ref(), pattern(1000));
+    drop(slice);
+    heap.application.map(file.as_fd(), extent).unwrap();
+    assert_eq!(heap.load(0, 100), [0; 100]);
 }
 
 /// The system swaps the memory in one step: the reader neither faults nor sees anything else.

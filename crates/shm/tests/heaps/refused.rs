@@ -171,6 +171,13 @@ fn d2_what_is_no_extent_cannot_be_taken_away() {
 }
 
 #[test]
+#[should_panic(expected = "slices are of what the service writes")]
+fn d2_a_program_borrows_nothing_of_what_it_writes() {
+    let (heap, _) = Heap::with_extent(HeapKind::Send, 1);
+    let _ = heap.application.slice(0, 1);
+}
+
+#[test]
 #[should_panic(expected = "the service writes receive heaps only")]
 fn d2_the_service_does_not_write_a_send_heap() {
     let (mut heap, _) = Heap::with_extent(HeapKind::Send, 1);

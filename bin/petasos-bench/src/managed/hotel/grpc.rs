@@ -1,33 +1,28 @@
-//! Reservations over tonic, written in the form of its generated code.
+//! Reservations over tonic.
 
-use std::convert::Infallible;
 use std::marker::PhantomData;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
 use tonic::body::Body;
 use tonic::client::Grpc as GrpcClient;
 use tonic::codec::{BufferSettings, Codec};
+use tonic::codegen::BoxFuture;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::http::{Request as HttpRequest, Response as HttpResponse};
-use tonic::codegen::{BoxFuture, Service};
 use tonic::server::{Grpc as GrpcServer, UnaryService};
-use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Channel, Endpoint, Server as Transport};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status};
 use tonic_prost::ProstCodec;
 
 use super::{FROM, Guests, HOTELS, TO};
 use crate::error::BenchError;
 use crate::rpc::args::RpcArgs;
-use crate::rpc::ends::{Client, Server};
+use crate::rpc::ends::Client;
 use crate::rpc::pace::{Count, Meter, Pace};
 use crate::rpc::phase::{Phase, Turn};
-use crate::rpc::stop::Stop;
-use crate::rpc::tonic::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, run, runtime};
+use crate::rpc::tonic::{Connection, TonicServer};
+use crate::rpc::tonic_routes::Methods;
 
 const RESERVE: &str = "/petasos.bench.policies.Hotel/Reserve";
 /// What messages are encoded into: more than each needs.
@@ -90,67 +85,26 @@ impl UnaryService<Reservation> for Recommends {
     }
 }
 
-impl Service<HttpRequest<Body>> for Recommends {
-    type Response = HttpResponse<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<Self::Response, Self::Error>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: HttpRequest<Body>) -> Self::Future {
-        let method = *self;
-        Box::pin(async move {
-            match request.uri().path() {
-                RESERVE => Ok(GrpcServer::new(Short(PhantomData)).unary(method, request).await),
-                _ => Ok(Status::unimplemented("no such method is served").into_http()),
-            }
-        })
+impl Methods for Recommends {
+    async fn run(self, request: HttpRequest<Body>) -> Option<HttpResponse<Body>> {
+        match request.uri().path() {
+            RESERVE => Some(GrpcServer::new(Short(PhantomData)).unary(self, request).await),
+            _ => None,
+        }
     }
 }
 
-/// Recommends hotels.
-pub struct GrpcHotelServer {
-    runtime: Runtime,
-    address: SocketAddr,
-}
-
-impl GrpcHotelServer {
-    /// A server at an address of this host.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn new(args: &RpcArgs) -> Result<GrpcHotelServer, BenchError> {
-        let runtime = runtime(args)?;
-        let entered = runtime.enter();
-        let incoming = TcpIncoming::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let incoming = incoming.with_nodelay(Some(true));
-        let address = incoming.local_addr()?;
-        let server = Transport::builder()
-            .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-        drop(runtime.spawn(server.serve_with_incoming(Recommends, incoming)));
-        drop(entered);
-        Ok(GrpcHotelServer { runtime, address })
-    }
-}
-
-impl Server for GrpcHotelServer {
-    fn addresses(&self) -> Vec<SocketAddr> {
-        vec![self.address]
-    }
-
-    fn serve(&mut self, _: Phase, stop: &Stop) -> Result<Turn, BenchError> {
-        run(&self.runtime, false, stop.raised());
-        Ok(Turn::default())
-    }
+/// A server that recommends hotels, at an address of this host.
+///
+/// # Errors
+/// The system's.
+pub fn server(args: &RpcArgs) -> Result<TonicServer, BenchError> {
+    TonicServer::of(args, Recommends)
 }
 
 /// Asks for hotels.
 pub struct GrpcHotelClient {
-    runtime: Runtime,
-    channel: Channel,
+    connection: Connection,
     callers: usize,
 }
 
@@ -160,16 +114,7 @@ impl GrpcHotelClient {
     /// # Errors
     /// If no server is named.
     pub fn new(args: &RpcArgs, callers: usize) -> Result<GrpcHotelClient, BenchError> {
-        let server = args.server.first().ok_or("--server names no server")?;
-        let runtime = runtime(args)?;
-        let entered = runtime.enter();
-        let endpoint = Endpoint::from_shared(format!("http://{server}"))?
-            .tcp_nodelay(true)
-            .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-        let channel = endpoint.connect_lazy();
-        drop(entered);
-        Ok(GrpcHotelClient { runtime, channel, callers })
+        Ok(GrpcHotelClient { connection: Connection::new(args)?, callers })
     }
 }
 
@@ -177,18 +122,12 @@ impl Client for GrpcHotelClient {
     fn turn(&mut self, phase: Phase, duration: Duration) -> Result<Turn, BenchError> {
         let callers = if phase == Phase::Window { self.callers } else { 1 };
         let (pace, guests) = (Pace::new(duration, callers), Arc::new(Guests::default()));
-        let counts = run(&self.runtime, false, async {
-            let calls: Vec<_> = (0..callers)
-                .map(|_| {
-                    let client = GrpcClient::new(self.channel.clone());
-                    tokio::spawn(call(client, pace.meter(), Arc::clone(&guests)))
-                })
-                .collect();
-            let mut counts = Vec::new();
-            for call in calls {
-                counts.push(call.await??);
-            }
-            Ok::<_, BenchError>(counts)
+        let counts = self.connection.run(phase, || {
+            let caller = |_| {
+                let client = self.connection.grpc();
+                tokio::spawn(call(client, pace.meter(), Arc::clone(&guests)))
+            };
+            (0..callers).map(caller).collect()
         })?;
         let [refused, forbidden] = guests.counts();
         Ok(Turn { refused, forbidden, ..pace.turn(counts) })

@@ -6,8 +6,8 @@ mod typed;
 
 use petasos_base::sync::{AtomicU64, Ordering};
 
-pub use grpc::{GrpcHotelClient, GrpcHotelServer};
-pub use typed::{HotelClient, HotelServer};
+pub use grpc::{GrpcHotelClient, server as grpc_server};
+pub use typed::{HotelClient, server};
 
 /// Who is refused.
 pub const FORBIDDEN: &str = "mallory";

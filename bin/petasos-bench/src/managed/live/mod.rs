@@ -23,18 +23,18 @@ use super::args::ManagedArgs;
 use super::experiments::ExperimentId;
 use crate::error::BenchError;
 
+/// Changes of each kind, unless the user says otherwise.
+const CHANGES: usize = 1000;
+
 /// Runs an experiment, and publishes what it reports.
 ///
 /// # Errors
 /// If it cannot be done, or its results cannot be written.
 pub fn run(args: &ManagedArgs, id: ExperimentId) -> Result<(), BenchError> {
-    if !args.contenders.is_empty() || !args.points.is_empty() {
-        return Err("this experiment has no --contenders and no --points".into());
-    }
     let seconds = args.seconds.unwrap_or(id.seconds());
     let report = match id {
         ExperimentId::Limit => limit::run(seconds)?,
-        ExperimentId::Changes => changes::run(args.changes, seconds)?,
+        ExperimentId::Changes => changes::run(args.changes.unwrap_or(CHANGES), seconds)?,
         ExperimentId::Bind => bind::run(seconds)?,
         ExperimentId::Table4 => qos::run(args.turn_ms, seconds)?,
         ExperimentId::HotelMean => hotel::run(&hotel::MEAN, args.turn_ms, seconds)?,

@@ -10,8 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use petasos::{Channel, Loop, LoopConfig, Msg, Request, Response, ServiceChoice, ServiceConfig};
-use petasos::{Status, Unary};
+use petasos::{LoopConfig, Msg, Request, Response, ServiceChoice, ServiceConfig, Status, Unary};
 
 use super::clock::now_ns;
 use crate::error::BenchError;
@@ -20,6 +19,7 @@ use crate::managed::messages::policies::{
 };
 use crate::managed::part_args::PartArgs;
 use crate::rpc::ends::{Client, Server};
+use crate::rpc::looped::{LoopClient, LoopServer};
 use crate::rpc::phase::{Phase, Turn};
 use crate::rpc::stop::Stop;
 use crate::rpc::tally::{SLICE_NS, Tally};
@@ -103,9 +103,8 @@ impl Second for Answers {
 
 /// Answers calls, and counts what it has run.
 pub struct NumberedServer {
-    event_loop: Loop,
+    ends: LoopServer,
     answers: Answers,
-    address: SocketAddr,
 }
 
 impl NumberedServer {
@@ -114,27 +113,25 @@ impl NumberedServer {
     /// # Errors
     /// If that does not let it serve.
     pub fn start(args: &PartArgs) -> Result<NumberedServer, BenchError> {
-        let (event_loop, answers) = (Loop::new(config(args, Some(LOOPBACK))?)?, Answers::default());
-        match args.second {
-            false => event_loop.serve(FirstServer::new(answers.clone()))?,
-            true => event_loop.serve(SecondServer::new(answers.clone()))?,
-        }
-        let address = event_loop.local_address().ok_or("the loop does not listen")?;
-        event_loop.block_on(event_loop.served())?;
-        Ok(NumberedServer { event_loop, answers, address })
+        let (config, answers) = (config(args, Some(LOOPBACK))?, Answers::default());
+        let ends = match args.second {
+            false => LoopServer::start(config, FirstServer::new(answers.clone()))?,
+            true => LoopServer::start(config, SecondServer::new(answers.clone()))?,
+        };
+        Ok(NumberedServer { ends, answers })
     }
 }
 
 impl Server for NumberedServer {
     fn addresses(&self) -> Vec<SocketAddr> {
-        vec![self.address]
+        self.ends.addresses()
     }
 
-    fn serve(&mut self, _: Phase, stop: &Stop) -> Result<Turn, BenchError> {
-        self.event_loop.block_on(stop.raised());
+    fn serve(&mut self, phase: Phase, stop: &Stop) -> Result<Turn, BenchError> {
+        let turn = self.ends.serve(phase, stop)?;
         let seen = self.answers.0.lock().unwrap_or_else(PoisonError::into_inner);
         let tally = Tally { unique: seen.unique, repeated: seen.repeated, ..Tally::default() };
-        Ok(Turn { tally: Some(tally), ..Turn::default() })
+        Ok(Turn { tally: Some(tally), ..turn })
     }
 }
 
@@ -156,8 +153,7 @@ impl Stub {
 
 /// Makes calls, and notes when each ends.
 pub struct NumberedClient {
-    event_loop: Loop,
-    channel: Channel,
+    ends: LoopClient,
     is_second: bool,
     callers: usize,
     data: Bytes,
@@ -171,18 +167,18 @@ impl NumberedClient {
     /// # Errors
     /// If the arguments name none, or no server.
     pub fn start(args: &PartArgs) -> Result<NumberedClient, BenchError> {
-        let event_loop = Loop::new(config(args, None)?)?;
-        let channel = event_loop.channel(*args.server.first().ok_or("--server names no server")?);
+        let server = *args.server.first().ok_or("--server names no server")?;
+        let ends = LoopClient::new(config(args, None)?, server)?;
         let shape = args.shape();
         let data = vec![1; (shape.request_bytes as usize).saturating_sub(NUMBER_BYTES)].into();
         let (is_second, callers) = (args.second, shape.window);
-        Ok(NumberedClient { event_loop, channel, is_second, callers, data, next: 0 })
+        Ok(NumberedClient { ends, is_second, callers, data, next: 0 })
     }
 
     fn stub(&self) -> Stub {
         match self.is_second {
-            false => Stub::First(FirstClient::new(self.channel.clone())),
-            true => Stub::Second(SecondClient::new(self.channel.clone())),
+            false => Stub::First(FirstClient::new(self.ends.channel.clone())),
+            true => Stub::Second(SecondClient::new(self.ends.channel.clone())),
         }
     }
 }
@@ -192,12 +188,12 @@ impl Client for NumberedClient {
         let count = Rc::new(RefCell::new(Count::new(self.next, duration, self.callers)));
         let caller = |_| {
             let call = call(self.stub(), self.data.clone(), Rc::clone(&count));
-            self.event_loop.spawn(call)
+            self.ends.event_loop.spawn(call)
         };
         let mut calls: Vec<_> = (0..self.callers).map(caller).collect();
         let late = after(duration + PATIENCE);
         let mut lateness = Box::pin(late.raised());
-        self.event_loop.block_on(std::future::poll_fn(|cx| {
+        self.ends.event_loop.block_on(std::future::poll_fn(|cx| {
             let is_late = lateness.as_mut().poll(cx).is_ready();
             calls.retain_mut(|call| std::pin::Pin::new(call).poll(cx).is_pending());
             if is_late || calls.is_empty() { Poll::Ready(()) } else { Poll::Pending }

@@ -18,15 +18,26 @@ const LONG: (u32, usize) = (32 << 10, 64);
 const TURN_MS: u64 = 300;
 const ROUNDS_MIN: usize = 3;
 
-/// One policy for all applications.
+/// One policy for all applications of the clients' host. Its service sends some long requests
+/// ahead, which the other one puts in order again.
 const SMALL_FIRST: Setup = Setup {
     policies: r#"[{"application": "*", "kind": "qos",
-  "configuration": {"order": {"small_first": {"threshold_bytes": 1024}}}}]"#,
+  "configuration": {"order": {"small_first": {"threshold_bytes": 1024}},
+    "in_flight_bytes_max": 1048576, "hold_max_us": 100000}}]"#,
     plugin: None,
 };
-/// The contenders.
-const SETUPS: [(&str, Setup, Tone); 2] =
-    [("without", BARE, Tone::Muted), ("small-first", SMALL_FIRST, Tone::Primary)];
+/// The same for those of the servers' host: they have few long requests to handle at a time.
+const FEW_AT_A_TIME: Setup = Setup {
+    policies: r#"[{"application": "*", "kind": "qos",
+  "configuration": {"order": {"small_first": {"threshold_bytes": 1024}},
+    "in_flight_bytes_max": 131072, "hold_max_us": 100000}}]"#,
+    plugin: None,
+};
+/// The contenders: their services, of the clients' host and of the servers'.
+const SETUPS: [(&str, [Setup; 2], Tone); 2] = [
+    ("without", [BARE, BARE], Tone::Muted),
+    ("small-first", [SMALL_FIRST, FEW_AT_A_TIME], Tone::Primary),
+];
 
 /// The results of a contender.
 struct Row {
@@ -67,10 +78,10 @@ pub fn run(turn_ms: Option<u64>, seconds: f64) -> Result<Report, BenchError> {
 }
 
 impl Row {
-    fn start(setup: Setup) -> Result<Row, BenchError> {
+    fn start([near, far]: [Setup; 2]) -> Result<Row, BenchError> {
         let shapes = [SMALL, LONG].map(|(bytes, window)| calls(bytes, window));
         Ok(Row {
-            stage: Stage::start(setup, BARE, &shapes)?,
+            stage: Stage::start(near, far, &shapes)?,
             latency: Histogram::new(),
             p99_us: Vec::new(),
             gbit_per_s: Vec::new(),

@@ -10,13 +10,12 @@ use std::time::Duration;
 
 use clap::Args;
 use petasos_admin as proto;
+use petasos_cli::admin::{Frame, Order, ServiceArgs};
+use petasos_cli::failed::Failed;
+use petasos_cli::output;
 
 use self::screen::Screen;
 use self::watch::{Told, Watch};
-use super::ServiceArgs;
-use super::frame::{Frame, Order};
-use crate::output;
-use crate::typed::Failed;
 
 /// The arguments of `petasos top`.
 #[derive(Args)]

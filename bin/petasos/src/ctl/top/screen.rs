@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_cli::admin::{Frame, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-
-use crate::ctl::frame::{Frame, Order};
 
 /// How long it waits for a key.
 const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use petasos::{Code, Msg, Request, block_on};
 use petasos_admin::{AdminClient, StatsResponse, WatchStatsRequest};
-
-use crate::ctl::failed;
-use crate::typed::Failed;
+use petasos_cli::admin::failed;
+use petasos_cli::failed::Failed;
 
 /// An answer, or why there are no more.
 type Answer = Result<Msg<StatsResponse>, Failed>;

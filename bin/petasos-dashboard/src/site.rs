@@ -1,0 +1,188 @@
+//! What is at which path. Nothing here changes the service.
+//!
+//! The page itself is the same for everybody and needs no token; what it shows it asks for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
+use http::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use crate::guard::{Guard, Refusal};
+use crate::history::History;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// A file of the page: its path, its type, and what is in it.
+type File = (&'static str, &'static str, &'static str);
+
+const FILES: [File; 9] = [
+    ("/", HTML, include_str!("page/index.html")),
+    ("/style.css", CSS, include_str!("page/style.css")),
+    ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
+    ("/app.js", JAVASCRIPT, include_str!("page/app.js")),
+    ("/charts.js", JAVASCRIPT, include_str!("page/charts.js")),
+    ("/format.js", JAVASCRIPT, include_str!("page/format.js")),
+    ("/state.js", JAVASCRIPT, include_str!("page/state.js")),
+    ("/tables.js", JAVASCRIPT, include_str!("page/tables.js")),
+    ("/topology.js", JAVASCRIPT, include_str!("page/topology.js")),
+];
+
+/// What every answer has. Scripts and styles come from here only, none is inline, and no text
+/// becomes markup (Trusted Types, where browsers have them).
+const ALWAYS: [(&str, &str); 7] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+         require-trusted-types-for 'script'; trusted-types 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+];
+
+/// The page, and what it shows.
+pub struct Site {
+    guard: Guard,
+    history: Arc<History>,
+}
+
+impl Site {
+    pub fn new(guard: Guard, history: Arc<History>) -> Site {
+        Site { guard, history }
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, request: &Request<()>) -> Response<Bytes> {
+        let mut answer = match self.guard.hear(request) {
+            Ok(()) => self.route(request),
+            Err(Refusal::Host) => text(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this dashboard does not have that name; --host NAME gives it one\n",
+            ),
+            Err(Refusal::Site) => text(StatusCode::FORBIDDEN, "another site has asked for this\n"),
+        };
+        let headers = answer.headers_mut();
+        for (name, value) in ALWAYS {
+            set(headers, &HeaderName::from_static(name), value);
+        }
+        set(headers, &CACHE_CONTROL, "no-store");
+        answer
+    }
+
+    fn route(&self, request: &Request<()>) -> Response<Bytes> {
+        let (method, path) = (request.method(), request.uri().path());
+        if let Some((_, kind, contents)) = FILES.iter().find(|(at, ..)| *at == path) {
+            return match *method {
+                Method::GET | Method::HEAD => with(StatusCode::OK, kind, contents.as_bytes()),
+                _ => text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n"),
+            };
+        }
+        match (method, path) {
+            (&Method::POST, "/session") => self.begin(request.headers()),
+            (&Method::DELETE, "/session") => {
+                self.guard.end(request.headers());
+                text(StatusCode::OK, "")
+            }
+            (&Method::GET, "/api/state") => self.state(request),
+            (_, "/session" | "/api/state") => text(StatusCode::METHOD_NOT_ALLOWED, "not so\n"),
+            _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
+        }
+    }
+
+    /// A session for who shows the token.
+    fn begin(&self, headers: &HeaderMap) -> Response<Bytes> {
+        let Some(session) = self.guard.begin(headers) else { return unknown() };
+        let body = json!({ "key": session.key.text() }).to_string();
+        let mut answer = with(StatusCode::OK, JSON, body.as_bytes());
+        set(answer.headers_mut(), &SET_COOKIE, &self.guard.cookie(&session));
+        answer
+    }
+
+    /// `GET /api/state?since=SEQUENCE`: see [`History::since`].
+    fn state(&self, request: &Request<()>) -> Response<Bytes> {
+        if !self.guard.knows(request.headers()) {
+            return unknown();
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let since = query.split('&').find_map(|pair| pair.strip_prefix("since="));
+        let Ok(since) = since.unwrap_or("0").parse() else {
+            return text(StatusCode::BAD_REQUEST, "since=SEQUENCE, of the last answer\n");
+        };
+        with(StatusCode::OK, JSON, self.history.since(since).as_bytes())
+    }
+}
+
+fn unknown() -> Response<Bytes> {
+    let mut answer = text(StatusCode::UNAUTHORIZED, "show the token\n");
+    set(answer.headers_mut(), &HeaderName::from_static("www-authenticate"), "Bearer");
+    answer
+}
+
+fn text(status: StatusCode, text: &str) -> Response<Bytes> {
+    with(status, TEXT, text.as_bytes())
+}
+
+fn with(status: StatusCode, kind: &str, body: &[u8]) -> Response<Bytes> {
+    let mut answer = Response::new(Bytes::copy_from_slice(body));
+    *answer.status_mut() = status;
+    set(answer.headers_mut(), &CONTENT_TYPE, kind);
+    answer
+}
+
+fn set(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
+    let value = HeaderValue::from_str(value).expect("values are made here, of visible characters");
+    headers.insert(name, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+
+    #[test]
+    fn every_answer_has_the_policies_of_the_page() {
+        let guard = Guard::new(Secret::new(), Vec::new(), false);
+        let site = Site::new(guard, Arc::new(History::new()));
+        for (method, target, host, status) in [
+            ("GET", "/", "localhost", 200),
+            ("HEAD", "/app.js", "localhost", 200),
+            ("POST", "/app.js", "localhost", 405),
+            ("GET", "/app.js/", "localhost", 404),
+            ("GET", "/api/state", "localhost", 401),
+            ("POST", "/session", "localhost", 401),
+            ("GET", "/", "evil.example", 421),
+        ] {
+            let request = Request::builder().method(method).uri(target).header("host", host);
+            let answer = site.answer(&request.body(()).expect("it is a request"));
+            assert_eq!(answer.status(), status, "{method} {target}");
+            for (name, value) in ALWAYS {
+                assert_eq!(answer.headers()[name], value);
+            }
+            assert_eq!(answer.headers()[CACHE_CONTROL], "no-store");
+        }
+    }
+
+    #[test]
+    fn the_page_has_nothing_inline_and_nothing_from_elsewhere() {
+        for (path, _, contents) in FILES {
+            for forbidden in
+                ["innerHTML", "insertAdjacentHTML", "document.write", "eval(", "style="]
+            {
+                assert!(!contents.contains(forbidden), "{path} has {forbidden}");
+            }
+            // The name of SVG's elements is no address.
+            let rest = contents.replace("http://www.w3.org/2000/svg", "");
+            assert!(!rest.contains("http://") && !rest.contains("https://"), "{path}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! How the service is reached: a client of `petasos.admin.v1.Admin` at its Unix socket.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use petasos::grpc::ClientConfig;
+use petasos::message::Message;
+use petasos::{Channel, Code, ConnectError, Msg, Request, Status, Unary, block_on};
+use petasos_admin::{AdminClient, ChangeRequest, DEFAULT_SOCKET, RESPONSE_BYTES_MAX};
+
+use crate::failed::Failed;
+use crate::output;
+
+/// The service, and how to call it.
+#[derive(Args)]
+pub struct ServiceArgs {
+    /// The service's socket for operators.
+    #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET)]
+    pub socket: PathBuf,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The longest to wait for the service, in seconds.
+    #[arg(long, global = true, value_name = "S", default_value_t = 15)]
+    timeout: u64,
+}
+
+impl ServiceArgs {
+    /// The longest to wait for the service.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.timeout.max(1))
+    }
+
+    /// A client whose calls reach the service, and take so long at most.
+    ///
+    /// # Errors
+    /// If nothing listens there, or this user may not connect.
+    pub fn connect(&self, timeout: Option<Duration>) -> Result<AdminClient, Failed> {
+        let socket = std::path::absolute(&self.socket).unwrap_or_else(|_| self.socket.clone());
+        let mut config = ClientConfig::default();
+        config.receive_bytes_max = RESPONSE_BYTES_MAX;
+        let channel = Channel::builder(&format!("grpc+unix://{}", socket.display()))
+            .grpc(config)
+            .connect_timeout(self.patience());
+        let channel = match timeout {
+            Some(timeout) => channel.timeout(timeout),
+            None => channel,
+        };
+        let channel = block_on(channel.connect()).map_err(|error| self.unconnected(&error))?;
+        Ok(AdminClient::new(channel))
+    }
+
+    fn unconnected(&self, error: &ConnectError) -> Failed {
+        let socket = self.socket.display();
+        let why = match error {
+            ConnectError::Unreachable(status) => status.message().to_owned(),
+            error => error.to_string(),
+        };
+        let (what, advice, code) = match why {
+            why if why.contains("No such file") || why.contains("Connection refused") => (
+                format!("no service listens for operators at {socket}"),
+                "start `petasosd`, or say where it listens with --socket (its --admin)",
+                Code::Unavailable,
+            ),
+            why if why.contains("Permission denied") => (
+                format!("the system does not let this user connect to {socket}"),
+                "be root or the service's user, or have the service started with --viewer",
+                Code::PermissionDenied,
+            ),
+            why => (
+                format!("cannot connect to {socket}: {why}"),
+                "check that `petasosd` has this socket for operators (its --admin)",
+                Code::Unavailable,
+            ),
+        };
+        Failed::new(what).with_advice(advice).with_status(code)
+    }
+
+    /// Asks the service for something.
+    ///
+    /// # Errors
+    /// If it cannot be reached, or refuses.
+    pub fn ask<Q: Message, R: Message>(
+        &self,
+        request: Msg<Q>,
+        method: impl FnOnce(&AdminClient, Request<Q>) -> Unary<R>,
+    ) -> Result<Msg<R>, Failed> {
+        let client = self.connect(Some(self.patience()))?;
+        let answer = block_on(method(&client, Request::new(request)));
+        Ok(answer.map_err(|status| failed(&status))?.into_message())
+    }
+
+    /// Changes something, and prints what was done.
+    ///
+    /// # Errors
+    /// If it cannot be reached, or refuses: nothing has changed then.
+    pub fn change(&self, request: Msg<ChangeRequest>) -> Result<(), Failed> {
+        let response = self.ask(request, |client, request| client.change(request))?;
+        let lines: Vec<&str> = response.done().iter().map(|line| &**line).collect();
+        let text = match self.json {
+            true => serde_json::json!({ "done": lines }).to_string(),
+            false => lines.join("\n"),
+        };
+        Ok(output::answer(text.as_bytes())?)
+    }
+}
+
+/// The failure of a call to the service.
+pub fn failed(status: &Status) -> Failed {
+    let failed = Failed::of_status(status);
+    match status.code() {
+        Code::PermissionDenied => failed
+            .with_advice("root and the service's user may change it; --viewer lets others look"),
+        Code::NotFound => {
+            failed.with_advice("`petasos ctl apps` and `datapath` show what there is")
+        }
+        Code::ResourceExhausted => failed.with_advice("try again later, or remove something"),
+        Code::DeadlineExceeded => failed.with_advice(
+            "`petasos ctl audit` shows whether it was done; allow more with --timeout",
+        ),
+        _ => failed,
+    }
+}
+
+/// How a command ends that uses the service.
+pub fn ended(service: &ServiceArgs, result: Result<(), Failed>) -> ExitCode {
+    let Err(failed) = result else { return ExitCode::SUCCESS };
+    match service.json {
+        true => output::note(&failed.to_json().to_string()),
+        false => output::note(&format!("petasos: {failed}")),
+    }
+    ExitCode::from(failed.exit_code())
+}

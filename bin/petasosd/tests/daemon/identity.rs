@@ -1,0 +1,105 @@
+//! Who calls, as policies know it: a certificate's name, or that of an application (ADR 21).
+
+use petasos::Code;
+use petasos_attach::Attachment;
+use petasos_attach::hello::Hello;
+
+use crate::certificates::Authority;
+use crate::support::*;
+
+/// An address of loopback.
+const HERE: &str = "127.0.0.1:0";
+
+#[test]
+fn adr21_a_service_proves_itself_and_policies_know_it() {
+    let authority = Authority::new("tests");
+    let policies = r#"[{"application": "*", "kind": "access", "configuration": {
+        "default": "deny",
+        "rules": [{"name": "here", "action": "allow", "identity": "spiffe://hosts/here"}]}}]"#;
+    let certified = |test: &str, name: &str, policies, peers: &[(&str, &str)]| {
+        let pem = authority.pem(name);
+        Daemon::start_certified(test, policies, HERE, peers, (&pem, &[]))
+    };
+    let (there, address) = certified("tls-there", "spiffe://hosts/there", Some(policies), &[]);
+    let peers = [("greeter", &*address)];
+    let (here, _) = certified("tls-here", "spiffe://hosts/here", None, &peers);
+    let (other, _) = certified("tls-other", "spiffe://hosts/other", None, &peers);
+    let (plain, _) = Daemon::start_reached("tls-plain", None, HERE, &peers);
+    let server = there.serve("server", 1);
+    for (daemon, said) in [
+        (&other, Err(Code::PermissionDenied as u8)),
+        (&plain, Err(Code::Unavailable as u8)),
+        (&here, Ok("hello, ann".to_owned())),
+    ] {
+        let mut client = daemon.attach("client");
+        let target = client.target("greeter");
+        assert_eq!(client.greet(target, "ann"), said);
+    }
+    assert_eq!(server.join().unwrap(), ["ann"]);
+}
+
+/// Allows calls of an identity only.
+const FRONTEND_ONLY: &str = r#"[{"application": "*", "kind": "access", "configuration": {
+    "default": "deny",
+    "rules": [{"name": "frontend", "action": "allow", "identity": "frontend"}]}}]"#;
+
+/// The option that gives a name to this process's user.
+fn ours(name: &str) -> String {
+    format!("{name}=uid:{}", rustix::process::geteuid().as_raw())
+}
+
+#[test]
+fn adr21_a_service_vouches_for_names_that_are_proved_and_is_believed_if_it_is_listed() {
+    let authority = Authority::new("tests");
+    let certified = |test: &str, name: &str, policies, peers: &[(&str, &str)], more: &[&str]| {
+        let pem = authority.pem(name);
+        Daemon::start_certified(test, policies, HERE, peers, (&pem, more))
+    };
+    let believe = ["--believe", "spiffe://hosts/here"];
+    let there = "spiffe://hosts/there";
+    let (there, address) = certified("vouch-there", there, Some(FRONTEND_ONLY), &[], &believe);
+    let peers = [("greeter", &*address)];
+    let frontend = ours("frontend");
+    let proved = ["--application", &*frontend];
+    let (here, _) = certified("vouch-here", "spiffe://hosts/here", None, &peers, &proved);
+    let (unproved, _) = certified("vouch-unproved", "spiffe://hosts/here", None, &peers, &[]);
+    let (other, _) = certified("vouch-other", "spiffe://hosts/other", None, &peers, &proved);
+    let server = there.serve("server", 2);
+    let denied = || Err(Code::PermissionDenied as u8);
+    for (daemon, application, said) in [
+        (&here, "frontend", Ok("hello, ann".to_owned())),
+        (&here, "batch", denied()),
+        // Nobody knows whether it is.
+        (&unproved, "frontend", denied()),
+        // It could tell anything.
+        (&other, "frontend", denied()),
+        (&here, "frontend", Ok("hello, ann".to_owned())),
+    ] {
+        let mut client = daemon.attach_caller(application);
+        let target = client.target("greeter");
+        assert_eq!(client.greet(target, "ann"), said, "{application}");
+    }
+    assert_eq!(server.join().unwrap(), ["ann", "ann"]);
+}
+
+#[test]
+fn adr21_a_proved_name_is_the_identity_of_calls_on_the_same_host() {
+    let frontend = ours("frontend");
+    let options = ["--application", &*frontend, "--application", "bank=uid:4000000000"];
+    // Not for callers: what their own policies see is who serves, and nobody proves that.
+    let policies = FRONTEND_ONLY.replace(r#""application": "*""#, r#""application": "server""#);
+    let daemon = Daemon::start_more("proved", Some(&policies), &options);
+    let server = daemon.serve("server", 1);
+    for (application, said) in
+        [("batch", Err(Code::PermissionDenied as u8)), ("frontend", Ok("hello, ann".to_owned()))]
+    {
+        let mut client = daemon.attach_caller(application);
+        let target = client.target("greeter");
+        assert_eq!(client.greet(target, "ann"), said, "{application}");
+    }
+    assert_eq!(server.join().unwrap(), ["ann"]);
+    let hello = Hello::new("bank", 1).unwrap();
+    let refused = Attachment::connect(&daemon.folder().join("socket"), &hello, PATIENCE);
+    let refused = refused.map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("for processes of another user or group"), "{refused}");
+}
