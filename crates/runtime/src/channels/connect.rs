@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_call::channel::PeerIndex;
+use petasos_call::channel::{PeerIndex, SessionIndex};
 use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
 use petasos_rpc::settings::ChannelInfo;
 
@@ -93,9 +93,8 @@ impl Channels {
     fn opened(&mut self, opening: &Opening, id: SessionId, slots: u32, now: Time) {
         let Some(entry) = self.entry(opening.channel) else { return self.closing.push(id) };
         entry.last_error.clear();
-        if !entry.add_session(opening.peer, id, slots, now) {
-            self.closing.push(id);
-        }
+        let closed = entry.add_session(opening.peer, id, slots, now);
+        self.closing.extend(closed);
         self.mark_dirty(opening.channel);
     }
 
@@ -112,7 +111,8 @@ impl Channels {
         entry.core.connect();
         while entry.core.poll_action(now).is_some() {}
         let peer = entry.core.find(server).expect("it is the channel's server");
-        assert!(entry.add_session(peer, id, slots, now), "it was asked for");
+        let closed = entry.add_session(peer, id, slots, now);
+        assert!(closed.is_none(), "it was asked for, and is the first");
         self.mark_dirty(channel);
     }
 
@@ -200,14 +200,23 @@ impl Channels {
 }
 
 impl ChannelEntry {
-    /// Adds a session that is ready. Returns false if it is not wanted.
-    fn add_session(&mut self, peer: PeerIndex, id: SessionId, slots: u32, now: Time) -> bool {
+    /// Adds a session that is ready. Returns the sessions that are to be closed: itself, if it is
+    /// not wanted, or the one that had its place.
+    fn add_session(
+        &mut self,
+        peer: PeerIndex,
+        id: SessionId,
+        slots: u32,
+        now: Time,
+    ) -> Option<SessionId> {
         self.return_leases(now);
-        let Some(index) = self.core.handle_connected(peer, slots, now) else { return false };
+        let Some(index) = self.core.handle_connected(peer, slots, now) else { return Some(id) };
         let number = index.number();
         if self.sessions.len() <= number {
             self.sessions.resize_with(number + 1, || None);
         }
+        // The core may have closed the session that had this place: its action is yet to come.
+        let closed = self.sessions[number].take();
         let session = Session {
             id,
             index,
@@ -217,7 +226,14 @@ impl ChannelEntry {
             unbound: Vec::new(),
         };
         self.sessions[number] = Some(session);
-        true
+        closed.map(|closed| closed.id)
+    }
+
+    /// Removes a session that the core has closed. `None` if another one has its place already:
+    /// [`ChannelEntry::add_session`] has returned it.
+    pub(crate) fn remove_session(&mut self, index: SessionIndex) -> Option<SessionId> {
+        let place = self.sessions.get_mut(index.number())?;
+        place.take_if(|session| session.index == index).map(|session| session.id)
     }
 }
 
@@ -234,4 +250,67 @@ pub(crate) fn open_to_itself<S>(endpoint: &mut Endpoint<S>) -> SessionId {
     let ready = endpoint.establish_session(&offer, &granted, address.ip());
     assert!(ready.is_ok(), "the packet I/O reaches itself");
     offer.session
+}
+
+#[cfg(test)]
+mod tests {
+    use petasos_base::{Clock, Rng};
+    use petasos_call::balance::Balance;
+    use petasos_call::channel::{Action, CallOptions, ChannelConfig, Pick};
+    use petasos_endpoint::EndpointConfig;
+    use petasos_rpc::settings::Servers;
+
+    use super::*;
+    use crate::config::LoopConfig;
+
+    const SLOTS: u32 = 2;
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO.plus_nanos(ms * 1_000_000)
+    }
+
+    fn connect_action(entry: &mut ChannelEntry, now: Time) -> PeerIndex {
+        let action = entry.core.poll_action(now).expect("it connects");
+        let Action::Connect { peer, .. } = action else { panic!("not a connect: {action:?}") };
+        peer
+    }
+
+    /// A server drains while another session with it is being opened, and both become known in one
+    /// turn of the loop.
+    #[test]
+    fn a_session_that_opens_in_the_place_of_a_closed_one_stays() {
+        let io = LoopConfig::default().open().expect("loopback has ports");
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), io, Clock::system(), ());
+        let [first, second] = [(); 2].map(|()| open_to_itself(&mut endpoint));
+        let servers = Servers::Addresses(vec![endpoint.local_address()]);
+        let info = ChannelInfo::new(servers, Balance::PickFirst, None);
+        let mut entry = ChannelEntry::new(info, ChannelConfig::default());
+        entry.core.handle_addresses(&[endpoint.local_address()], at_ms(0));
+        entry.core.connect();
+        let peer = connect_action(&mut entry, at_ms(0));
+        assert_eq!(entry.add_session(peer, first, SLOTS, at_ms(0)), None);
+
+        // A call that waits for a slot makes the channel grow.
+        let mut rng = Rng::new(1);
+        let mut pick = |entry: &mut ChannelEntry| {
+            entry.core.pick(CallOptions::default(), at_ms(1), &mut rng)
+        };
+        let taken = (0..SLOTS).map(|_| pick(&mut entry)).collect::<Vec<_>>();
+        let Pick::Wait(ticket) = pick(&mut entry) else { panic!("there is no slot") };
+        let peer = connect_action(&mut entry, at_ms(10));
+        entry.core.handle_abandoned(ticket);
+        for pick in taken {
+            let Pick::Session(index) = pick else { panic!("there are slots") };
+            entry.core.handle_ended(index, None, at_ms(10));
+        }
+
+        let drained = entry.index_at(0).expect("it is the first");
+        entry.core.handle_draining(drained, at_ms(2000));
+        assert_eq!(entry.add_session(peer, second, SLOTS, at_ms(2000)), Some(first));
+        assert_eq!(entry.core.poll_action(at_ms(2000)), Some(Action::Close(drained)));
+        assert_eq!(entry.remove_session(drained), None, "it is closed already");
+        let Pick::Session(index) = pick(&mut entry) else { panic!("the second has slots") };
+        assert_eq!(index.number(), drained.number(), "it has the place of the first");
+        assert!(entry.session(index.number() as u32, second).is_some());
+    }
 }

@@ -107,10 +107,8 @@ impl Channels {
                 self.opening.push(Opening { channel, peer, address, slots, session: None });
             }
             Action::Close(index) => {
-                let number = index.number();
-                if let Some(session) = entry.sessions.get_mut(number).and_then(Option::take) {
-                    self.closing.push(session.id);
-                }
+                let closed = entry.remove_session(index);
+                self.closing.extend(closed);
             }
             Action::Probe(index) => self.probe(cx, channel, index.number() as u32),
             Action::Resolve => {
