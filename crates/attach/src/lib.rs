@@ -7,6 +7,7 @@
 //! thread that makes or serves calls. A lane carries `petasos_abi`'s descriptors in both
 //! directions, and wakes sleeping consumers.
 //!
+//! ```
 //! use std::time::Duration;
 //!
 //! use petasos_abi::{CallNumber, Descriptor, Side};
@@ -66,7 +67,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
 //!
 //! # Trust
 //!
