@@ -1,13 +1,14 @@
-//! Allocates places in a heap, for the side that writes it.
+//! Allocates places in a heap, for the side that writes the heap.
 //!
-//! Free memory is kept in *spans* of 64 KiB units. A message of at most 32 KiB takes a block of a
-//! *slab*: one unit, divided into blocks of one size. A longer one takes a span. Sizes grow in
-//! steps of a quarter, so that at most a fifth of a block is lost.
+//! Free memory consists of *spans* of 64 KiB units. A message of at most 32 KiB takes a block of a
+//! *slab*: one unit, divided into blocks of one size. A longer message takes a span. Sizes grow in
+//! steps of a quarter, so at most a fifth of a block is lost.
 //!
-//! A block is named by its offset. [`Blocks::free`] is told offsets by the other side, which may
-//! say anything: only one that was given out and not taken back since frees something.
+//! The offset of a block names it. [`Blocks::free`] gets offsets from the other side, which may
+//! send any number. It frees something only if the offset was given out and has not been returned
+//! since.
 //!
-//! Invariant: units are free, in a slab, or in a span that was given out; never two of these.
+//! Invariant: each unit is either free, or in a slab, or in a span that was given out.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Descriptors as values, and the bytes that they are in a ring (D4 to D9).
+//! Descriptors as values, and their bytes in a ring (D4 to D9).
 
 /// Bytes of a descriptor: what one slot of a ring takes beside its header (D4).
 pub const DESCRIPTOR_BYTES: usize = 56;

@@ -1,4 +1,4 @@
-//! Where a heap has memory (D2, D3).
+//! The parts of a heap that have memory (D2, D3).
 
 /// The largest range that a heap reserves: 1 TiB.
 pub const HEAP_BYTES_MAX: u64 = 1 << 40;

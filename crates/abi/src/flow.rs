@@ -1,11 +1,13 @@
-//! How much of a stream's messages is under way (D8).
+//! Counts how much of a stream's messages is in transit (D8).
 //!
-//! Each side has both, for each stream: [`Credit`] for what it sends, and [`Taken`] for what it
-//! receives. The service also keeps the credit of the application, so that it need not believe it.
+//! For each stream, each side has a [`Credit`] for the messages that it sends, and a [`Taken`] for
+//! the messages that it receives. The service also keeps the credit of the application, so that it
+//! need not trust the application.
 //!
-//! Invariant: a sender without credit has sent at least as much as was granted at first and is not
-//! granted yet. Once the receiver has taken all of it, that is more than [`Taken`] keeps to itself:
-//! so the sender always gets credit again.
+//! Invariant: if a sender has no credit, the messages that it has sent and for which it has not
+//! been granted credit again have at least as many bytes as the first grant. When the receiver has
+//! taken all of them, that is more than [`Taken`] keeps back. So the sender always gets credit
+//! again.
 
 /// So many bytes a message counts at least: short ones take places, too.
 pub const COUNTED_BYTES_MIN: u32 = 1024;

@@ -1,24 +1,25 @@
-//! What an application and the managed service share: descriptors of calls, and where their
-//! messages lie.
+//! The contract between an application and the managed service: descriptors of calls, and the
+//! places of their messages.
 //!
-//! An application puts [`Descriptor`]s into one ring and takes those of the service from another.
-//! A descriptor is 56 bytes, so it fits one slot of a ring and one cache line. Messages are not in
-//! it: it names their places in *heaps*, ranges of addresses that both sides fill with the same
-//! *extents* of shared memory ([`Extents`]).
+//! An application puts [`Descriptor`]s into one ring and takes the service's from another. A
+//! descriptor has 56 bytes, so it fits one slot of a ring and one cache line. It does not contain
+//! messages. It names their places in *heaps*: ranges of addresses that both sides fill with the
+//! same *extents* of shared memory ([`Extents`]).
 //!
-//! The rules are in `docs/spec/abi.md`, the reasons in ADR 17.
+//! `docs/spec/abi.md` has the rules, and ADR 17 the reasons.
 //!
-//! # What may be believed
+//! # Trust
 //!
-//! A record that was copied out of a ring is [`Untrusted`] until [`Untrusted::check`] has said that
-//! it is a descriptor which that side may send. Then its *form* is right: the kind, the bits, and
-//! what has to be zero. What it *names* (a call, a method, a place in a heap) is for the receiver
-//! to look up; places are checked with [`Extents::covers`].
+//! A record that was copied out of a ring is [`Untrusted`] until [`Untrusted::check`] has confirmed
+//! that it is a descriptor which that side may send. Then its *form* is right: the kind, the bits,
+//! and the fields that must be zero. The receiver still has to look up everything that the
+//! descriptor *names*: a call, a method, a place in a heap. It checks places with
+//! [`Extents::covers`].
 //!
-//! [`Blocks`] allocates places in a heap: the application's own in its send heap, the service's in
-//! the receive heap.
+//! [`Blocks`] allocates places in a heap: the application's in its send heap, the service's in the
+//! receive heap.
 //!
-//! Boundary rule: definitions and pure functions; no memory, descriptors of files, or sockets.
+//! Boundary rule: definitions and pure functions; no memory, file descriptors, or sockets.
 
 mod blocks;
 mod descriptor;

@@ -1,5 +1,5 @@
-//! What an application asks for beside memory (D13): to bind a service of its schema, and to call
-//! or serve under a name.
+//! An application's requests for other things than memory (D13): to bind a service of its schema,
+//! and to call or serve under a name.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket, as the system tells.
+//! The process at the other end of a socket, as the kernel reports it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

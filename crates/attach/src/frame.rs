@@ -1,9 +1,11 @@
-//! Frames: how the stream of the socket is split into messages, and their fields (C1, D1).
+//! Frames: how the byte stream of the socket is split into messages, and their fields (C1, D1).
 //!
 //! ```text
 //! body_bytes: u16   kind: u8   flags: u8, 0   body
 //! ```
-//! A header is judged as soon as its four bytes have come, before any byte of the body is stored.
+//!
+//! A header is checked as soon as its four bytes have arrived, before any byte of the body is
+//! stored.
 
 /// Bytes before every body.
 pub const FRAME_HEADER_BYTES: usize = 4;

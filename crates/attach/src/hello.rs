@@ -1,4 +1,4 @@
-//! Who an application is, and what the service answers it (D1).
+//! How an application introduces itself, and the service's answer (D1).
 
 use core::fmt;
 

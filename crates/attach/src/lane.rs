@@ -2,14 +2,14 @@
 //!
 //! # Sleeping
 //!
-//! A side that sleeps says so in its ring, looks once more, and waits for the socket
-//! ([`Lane::doze`]). The other side's [`Lane::flush`] publishes, looks whether the consumer sleeps,
-//! and sends one byte if so. `petasos_shm`'s `ring` says why no wake-up is lost. A byte is a hint:
-//! after it, and after a timeout, the ring is looked at.
+//! A side that is about to sleep sets a flag in its ring, looks at the ring once more, and waits
+//! for the socket ([`Lane::doze`]). The other side's [`Lane::flush`] publishes its descriptors, and
+//! sends one byte if the flag is set. `petasos_shm`'s `ring` explains why no wake-up is lost. A
+//! byte is only a hint: the consumer looks at the ring after a byte, and also after a timeout.
 //!
-//! The producer clears the flag that makes it send a byte, so an honest one sends at most one for
-//! each doze. What comes beyond that is counted ([`Lane::unasked_bytes`]), and is a violation after
-//! [`UNASKED_BYTES_MAX`].
+//! The producer clears the flag before it sends the byte, so an honest one sends at most one for
+//! each doze. The lane counts the bytes beyond that ([`Lane::unasked_bytes`]). More than
+//! [`UNASKED_BYTES_MAX`] of them are a violation.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;

@@ -1,10 +1,11 @@
-//! How an application and the managed service of its host meet, and the lanes and heaps that they
-//! then share (D1, D12 of `docs/spec/abi.md`; ADR 17 and 18).
+//! How an application attaches to the managed service of its host, and the lanes and heaps that
+//! both then share (D1, D12 of `docs/spec/abi.md`; ADR 17 and 18).
 //!
-//! The service has a [`Listener`] at a path. What connects and says hello becomes an [`Applicant`],
-//! and if the service takes it, an [`Attached`]: the service's side of two heaps and some lanes.
-//! The application has an [`Attachment`]. Both have a [`Lane`] for each thread that makes or serves
-//! calls: it carries `petasos_abi`'s descriptors both ways, and wakes who sleeps.
+//! The service has a [`Listener`] at a path. A process that connects and sends a hello becomes an
+//! [`Applicant`]. If the service accepts it, it becomes an [`Attached`]: the service's side of two
+//! heaps and some lanes. The application has an [`Attachment`]. Both have a [`Lane`] for each
+//! thread that makes or serves calls. A lane carries `petasos_abi`'s descriptors in both
+//! directions, and wakes sleeping consumers.
 //!
 //! ```
 //! use std::time::Duration;
@@ -67,17 +68,18 @@
 //! # }
 //! ```
 //!
-//! # Who trusts whom
+//! # Trust
 //!
-//! The service does not trust applications: whatever they send, write or leave undone, it neither
-//! panics nor waits, and what they cost it is bounded ([`ListenerConfig`], [`Terms`]). An
-//! application trusts the service, and still checks what it is told, so that a mistake shows as an
-//! error.
+//! The service does not trust applications. Whatever an application sends, writes or leaves undone,
+//! the service neither panics nor waits, and the cost is bounded ([`ListenerConfig`], [`Terms`]).
+//! An application trusts the service. It still checks what the service sends, so that a mistake
+//! becomes an error.
 //!
 //! # The parts
 //!
-//! [`frame`], [`hello`], [`reason`] and [`message`] are what is said over the socket, as values and
-//! as bytes; [`session`] is what may be said when. They do no I/O. The rest is built of them.
+//! [`frame`], [`hello`], [`reason`] and [`message`] define the messages on the socket, as values
+//! and as bytes. [`session`] defines when each may be sent. These modules do no I/O; the rest uses
+//! them.
 //!
 //! Boundary rule: knows sockets, lanes and heaps; not calls, schemas or engines. No `unsafe`.
 

@@ -1,4 +1,4 @@
-//! The messages of each side: what they say, and their bytes (D1).
+//! The messages of each side, as values and as bytes (D1).
 
 use petasos_abi::{EXTENT_BYTES_MIN, Extent, HEAP_BYTES_MAX};
 use petasos_shm::{HeapKind, SLOTS_MAX};

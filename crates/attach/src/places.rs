@@ -1,8 +1,8 @@
-//! How many applications there are, in all and per user.
+//! Limits the number of applications, in total and per user.
 //!
-//! An application keeps what it has mapped until its process has ended, also when it has detached.
-//! So its place is free only then, unless it was given nothing. (A process that it has forked may
-//! keep the memory even longer, which the system does not tell.)
+//! An application keeps its mappings until its process has ended, even after it has detached. So
+//! its place becomes free only then, unless the service gave it nothing. (A process that it has
+//! forked may keep the memory even longer, which the kernel does not report.)
 
 use std::sync::{Arc, OnceLock};
 

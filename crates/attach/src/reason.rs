@@ -1,5 +1,5 @@
-//! Why the service refuses, and why an attachment ends (D1): a code for programs and a text for
-//! people.
+//! Why the service refuses an application, and why an attachment ends (D1): a code for programs and
+//! a text for people.
 
 use core::fmt;
 

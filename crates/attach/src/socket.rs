@@ -1,4 +1,4 @@
-//! Bytes and descriptors of files over Unix sockets. Nothing here waits.
+//! Bytes and file descriptors over Unix sockets. Nothing here waits.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};

@@ -1,4 +1,4 @@
-//! What is known of a call.
+//! A call, as engines see it.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! The engines of one application, and the queues between them.
 //!
-//! Outbound items come in at the front, before the first engine, and leave at the back; inbound
-//! items the other way round. So the first engine is the one next to the application.
+//! Outbound items enter at the front, before the first engine, and leave at the back. Inbound items
+//! enter at the back and leave at the front. So the first engine is the one next to the
+//! application.
 
 mod aside;
 mod chain;

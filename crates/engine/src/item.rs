@@ -1,4 +1,4 @@
-//! What travels through a datapath.
+//! Items, which travel through a datapath.
 
 /// Which way an item goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,10 +1,11 @@
 //! The items and calls of a datapath.
 //!
-//! What engines look at for each item is in a [`Record`] of half a cache line; what few items have
-//! is in [`Contents`] at the same index.
+//! A [`Record`] of half a cache line has the data that engines read for each item. [`Contents`], at
+//! the same index, has the data that few items have.
 //!
-//! Invariant: a record that is in use is in one queue, held by one engine, or void and about to be
-//! freed by the service. A call is kept while it has records, and until its end has been taken.
+//! Invariant: a record in use is in one queue, held by one engine, or void, which means that the
+//! service will free it. A call is kept as long as it has records, and until its end has been
+//! taken.
 
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};

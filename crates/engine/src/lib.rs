@@ -1,27 +1,27 @@
-//! What policies of the managed service are written against.
+//! The interface for policies of the managed service.
 //!
-//! An [`Engine`] takes [`Item`]s of calls from one queue per direction and puts them into another:
-//! it passes them on, holds them, or ends their calls. The engines of an application form its
-//! [`Datapath`]. A thread of the service runs it ([`Datapath::run`]), puts items in at one end and
-//! takes them at the other. Between two runs the chain may change: engines are attached, detached,
-//! replaced and moved, and no item is lost or repeated by that.
+//! An [`Engine`] takes [`Item`]s of calls from one queue per direction and puts them into another.
+//! It passes an item on, holds it, or ends its call. The engines of an application form its
+//! [`Datapath`]. A thread of the service runs the datapath ([`Datapath::run`]), puts items in at
+//! one end and takes them out at the other. Between two runs, the chain may change: engines are
+//! attached, detached, replaced and moved. No item is lost or repeated by that.
 //!
-//! What an operator configures is a [`Policy`]. It makes an engine for each datapath in which it is
-//! placed, and has the state that these share. A [`PolicyKind`] makes policies from configurations,
+//! An operator configures a [`Policy`]. It makes an engine for each datapath in which it is placed,
+//! and has the state that these engines share. A [`PolicyKind`] makes policies from configurations,
 //! and from the [`State`] of an earlier version.
 //!
-//! The rules are in `docs/spec/engine.md`; the design is mRPC's (sections 4.2, 4.3 and 6).
+//! `docs/spec/engine.md` has the rules. The design is mRPC's (sections 4.2, 4.3 and 6).
 //!
 //! # Invariants
 //!
-//! - Each item is in one queue, or held by one engine, or with the service. Items cannot be copied.
-//!   One that an engine drops is found when the engine is detached, and ends its call
+//! - Each item is in one queue, held by one engine, or with the service. Items cannot be copied. If
+//!   an engine drops an item, the datapath finds it when the engine is detached, and ends its call
 //!   (`INTERNAL`).
 //! - In each direction, items of a call keep their order.
-//! - A datapath belongs to one thread at a time, and nothing in it locks.
+//! - A datapath belongs to one thread at a time, and takes no lock.
 //!
-//! Boundary rule: neither I/O nor clocks. It does not know the service, the network, or where
-//! messages lie: an engine sees copies of the fields that it has declared.
+//! Boundary rule: neither I/O nor clocks. The crate does not know the service, the network, or
+//! where messages lie: an engine sees copies of the fields that it has declared.
 
 mod call;
 mod datapath;

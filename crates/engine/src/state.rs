@@ -1,4 +1,4 @@
-//! What outlives an engine or a policy (E5).
+//! The state that outlives an engine or a policy (E5).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,6 +1,6 @@
-//! What a null engine costs: unary calls in batches of 16 through a datapath, with as many null
-//! engines as the second argument says. `cargo xtask icount` runs it under callgrind, with and
-//! without one; the difference is the engine's.
+//! The cost of a null engine: unary calls in batches of 16 through a datapath, with as many null
+//! engines as the second argument says. `cargo xtask icount` runs it under callgrind, with one
+//! engine and without; the difference is the cost of the engine.
 
 use petasos_engine::{
     Application, Call, Datapath, Direction, FieldError, FieldId, FieldKind, ItemKind, MethodId,

@@ -1,13 +1,13 @@
 //! Decides who may call what (mRPC, section 7.2: access control by arguments).
 //!
-//! The first rule whose conditions hold for a request decides; without one, the default does. What
-//! is denied ends with `PERMISSION_DENIED` and the rule's name. A field, or an entry of metadata,
-//! that is not there fulfils no condition.
+//! The first rule whose conditions hold for a request decides. If no rule applies, the default
+//! decides. A denied call ends with `PERMISSION_DENIED` and the rule's name. A field or an entry of
+//! metadata that is absent fulfils no condition.
 //!
-//! Messages of a stream have no metadata of their own and its request has no fields. So if a rule
-//! looks at fields, the request of a stream is let through when it comes to that rule, what the
-//! request says for each rule is kept, and each message from the caller is decided with that.
-//! Streams whose request this policy has not seen are let through: they began before it did.
+//! Messages of a stream have no metadata of their own, and its request has no fields. So if a rule
+//! looks at fields, the policy admits the request of a stream at that rule, keeps the result of the
+//! request for each rule, and decides each message from the caller with it. The policy admits
+//! streams whose request it has not seen: they began before the policy did.
 
 mod rules;
 

@@ -1,8 +1,8 @@
-//! What an engine knows of the calls that are under way.
+//! An engine's data about running calls.
 //!
-//! A call takes the place of its index, which is the least that no other call has: so there are no
-//! more places than the datapath has had calls at a time, and a call whose end never came by makes
-//! room for the next of its index.
+//! A call takes the place of its index, which is the lowest that no other call has. So there are no
+//! more places than the datapath has had calls at a time. If the engine never sees the end of a
+//! call, the next call with its index replaces it.
 
 use petasos_engine::{CallId, Decompose};
 

@@ -1,11 +1,12 @@
-//! Refuses calls to peers that fail, so that they can recover and callers do not wait for them
+//! Refuses calls to failing peers, so that the peers can recover and callers do not wait for them
 //! (Nygard, "Release It!").
 //!
-//! A breaker is *closed*: calls pass. After so many failures one after another, or if so much of
-//! what ends within a window fails, it *opens*: calls end with `UNAVAILABLE` and have not run. When
-//! it has been open for its time it is *half open*: so many calls pass as probes. If all of them
-//! succeed it closes; at the first that fails it is open again. If probes do not end, others may
-//! pass after the same time. What began before a breaker changed says nothing about it any more.
+//! A *closed* breaker passes calls. It *opens* after a configured number of consecutive failures,
+//! or if the share of failures within a window is too high. An open breaker ends calls with
+//! `UNAVAILABLE`; they have not run. After a configured time the breaker is *half open*, and passes
+//! a number of calls as probes. If all probes succeed, the breaker closes. At the first failure it
+//! opens again. If probes do not end, further ones may pass after the same time. Calls that began
+//! before a change of the breaker no longer affect it.
 
 mod breaker;
 

@@ -1,9 +1,9 @@
-//! Makes calls slow or lets them fail, to see what programs do then.
+//! Delays calls or makes them fail, to test how programs react.
 //!
-//! The first rule that is about a method, and whose chance falls on a request, delays it or ends
-//! its call, or both. Whether the chance falls on a request is computed from its call and from when
-//! it arrived, and a delay counts from then: so a request that is held goes on in the same way when
-//! the policy is replaced. What a call sends behind its request waits with it.
+//! The first rule that matches a method, and whose probability selects the request, delays the
+//! request or ends its call, or both. The selection is computed from the call and the time of its
+//! arrival, and a delay counts from this time. So a held request continues in the same way when the
+//! policy is replaced. Later items of the call wait with the request.
 
 use std::sync::Arc;
 

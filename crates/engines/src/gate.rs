@@ -1,4 +1,4 @@
-//! The loop of engines that let calls in or end them, and note how those end that they have let in.
+//! The loop of engines that admit calls or end them, and record the results of admitted calls.
 
 use petasos_engine::{Code, Direction, Item, ItemKind, Status, Work};
 

@@ -1,8 +1,8 @@
 //! Items that an engine holds in an order of its own.
 //!
-//! Items leave by rank, those of equal rank in the order in which they came. An item never has a
-//! lower rank than one of its call that came before it in its direction: so items of a call keep
-//! their order, whatever the ranks are (E1).
+//! Items leave by rank, and items of equal rank in the order of their arrival. An item never has a
+//! lower rank than an earlier item of its call in the same direction. So items of a call keep their
+//! order, whatever ranks the engine chooses (E1).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

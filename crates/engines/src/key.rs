@@ -1,4 +1,4 @@
-//! What policies tell calls apart by.
+//! Keys, by which policies tell calls apart.
 
 use std::fmt;
 

@@ -1,19 +1,19 @@
 //! The policies that come with the managed service.
 //!
-//! Each kind is a [`PolicyKind`] that makes policies from JSON; [`find`] gives it by name. Fields
-//! that a configuration leaves out have defaults; others than those that there are, and values out
-//! of their range, are errors that name the field. Durations are whole numbers with the unit in
-//! the field's name.
+//! Each kind is a [`PolicyKind`], which makes policies from JSON. [`find`] returns a kind by its
+//! name. Fields that a configuration leaves out have defaults. Unknown fields and values out of
+//! range are errors that name the field. Durations are whole numbers, with the unit in the field's
+//! name.
 //!
-//! What the engines of a policy share is made of atomics, or behind a lock that is not taken for
-//! each item. What is kept by key (application, method, peer) is in tables of a bounded size: keys
-//! that find no room share one entry. What is kept of calls is bounded by the calls under way.
-//! Policies go on from the states of their predecessors, so that an upgrade fills no bucket and
-//! closes no breaker.
+//! The state that the engines of a policy share consists of atomics, or has a lock that is not
+//! taken for each item. State by key (application, method, peer) is in tables of a bounded size:
+//! keys that find no room share one entry. State of calls is bounded by the number of running
+//! calls. A new policy continues from the state of its predecessor, so an upgrade fills no bucket
+//! and closes no breaker.
 //!
 //! # The kinds
 //!
-//! **`null`** passes everything on: what an engine costs:
+//! **`null`** passes everything on. It shows the cost of an engine:
 //!
 //! ```json
 //! {}
@@ -43,7 +43,7 @@
 //! {}
 //! ```
 //!
-//! **`qos`** puts items in order: small ones first, by deadline, or by shares:
+//! **`qos`** orders items: small ones first, by deadline, or by shares:
 //!
 //! ```json
 //! {"order": {"shares": [{"methods": ["hotel.Search/*"], "weight": 3}]},
@@ -63,27 +63,27 @@
 //! {"probability": 0.01, "spans_max": 1000}
 //! ```
 //!
-//! **`circuit_breaker`** refuses calls to peers that fail:
+//! **`circuit_breaker`** refuses calls to failing peers:
 //!
 //! ```json
 //! {"by": "peer", "consecutive_failures": 5, "open_ms": 1000, "probes": 3,
 //!  "ratio": {"failures": 0.5, "window_ms": 10000, "calls_min": 20}}
 //! ```
 //!
-//! **`retry_budget`** refuses retries that are too many:
+//! **`retry_budget`** refuses excessive retries:
 //!
 //! ```json
 //! {"by": "peer", "ratio": 0.2, "min_per_s": 10, "saved_max": 100}
 //! ```
 //!
-//! **`overload`** finds how many calls a server can take, and refuses others:
+//! **`overload`** finds out how many calls a server can take, and refuses further ones:
 //!
 //! ```json
 //! {"by": "peer", "calls_min": 4, "calls_max": 10000, "tolerance": 1.5,
 //!  "priorities": {"key": "x-priority", "shares": {"batch": 0.5}}}
 //! ```
 //!
-//! **`faults`** delays calls or lets them fail:
+//! **`faults`** delays calls or makes them fail:
 //!
 //! ```json
 //! {"rules": [{"methods": ["hotel.Search/*"], "probability": 0.01, "delay_us": 5000},
@@ -103,8 +103,8 @@
 //!                                             {"remove": {"key": "x-internal"}}]}]}
 //! ```
 //!
-//! Boundary rule: engines see `petasos-engine` only: neither the service, nor clocks, nor where
-//! messages lie.
+//! Boundary rule: engines depend on `petasos-engine` only. They know neither the service, nor
+//! clocks, nor where messages lie.
 
 mod access;
 mod calls;

@@ -1,5 +1,5 @@
-//! Sends copies of a share of requests to another peer, such as a new version that is to be tried
-//! with real load. Nobody is told what comes of them. Streams are not copied.
+//! Sends copies of a share of requests to another peer, for example to try a new version with real
+//! load. Callers do not see the results of the copies. Streams are not copied.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A policy that does nothing: it shows what an engine costs, and keeps a place in a chain.
+//! A policy that does nothing. It shows the cost of an engine, and keeps a place in a chain.
 
 use petasos_engine::{
     Decompose, Direction, Engine, Policy, PolicyError, PolicyKind, State, Version, Work,

@@ -1,15 +1,16 @@
-//! Finds out how many calls at a time a server can take, and refuses others before it sees them.
+//! Finds out how many calls at a time a server can take, and refuses others before the server sees
+//! them.
 //!
-//! The limit follows the latency, as in Netflix's concurrency-limits (`Gradient2Limit`): as long as
-//! calls take no longer than they did in the long run, times a tolerance, it grows by a few at a
-//! time; if they take longer, it shrinks by as much. Calls that end because of overload
-//! (`UNAVAILABLE`, `DEADLINE_EXCEEDED`, `RESOURCE_EXHAUSTED`, or given up when their time is up)
-//! reduce it by a tenth, as in its `AIMDLimit`. It changes once for each window, and only if
-//! half of it was used.
+//! The limit follows the latency, as in Netflix's concurrency-limits (`Gradient2Limit`). It grows
+//! by a few calls at a time as long as calls take no longer than their long-run latency times a
+//! tolerance. If they take longer, it shrinks in proportion. Calls that end because of overload
+//! (`UNAVAILABLE`, `DEADLINE_EXCEEDED`, `RESOURCE_EXHAUSTED`, or cancelled at their deadline)
+//! reduce it by a tenth, as in `AIMDLimit` of the same library. The limit changes once for each
+//! window, and only if half of it was used.
 //!
-//! What exceeds the limit ends with `RESOURCE_EXHAUSTED` and has not run. An entry of metadata may
-//! name a class of calls that may use a part of the limit only, so that others find room. Streams
-//! pass and are not counted: how long they take says nothing about the load.
+//! A call that exceeds the limit ends with `RESOURCE_EXHAUSTED` and has not run. An entry of
+//! metadata may name a class of calls that may use only a part of the limit, so that other calls
+//! find room. Streams pass and are not counted: their duration says nothing about the load.
 
 mod limiter;
 

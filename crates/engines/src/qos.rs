@@ -1,21 +1,21 @@
-//! Orders what an application sends and receives (mRPC, section 6: global QoS).
+//! Orders the messages that an application sends and receives (mRPC, section 6: global QoS).
 //!
-//! Three orders: *small first*, where items of more bytes than a threshold wait while smaller ones
-//! come; *earliest deadline first*; and *shares*, where classes of methods get parts of the bytes
-//! by weight. Shares are made by start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996): as
-//! deficit round robin does, it gives each class its part whatever the sizes are, and as an order
-//! by rank it needs no queue for each class.
+//! There are three orders. *Small first*: items above a threshold of bytes wait while smaller ones
+//! arrive. *Earliest deadline first*. *Shares*: classes of methods get parts of the bytes by
+//! weight. Shares use start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996). Like deficit
+//! round robin, it gives each class its part whatever the sizes are. As an order by rank, it needs
+//! no queue for each class.
 //!
-//! With a rate in bytes, items wait for it, and the order decides which goes next. The rate is of
-//! the whole policy: engines that have something to send divide it by the weights of their
-//! applications. Without a rate, only items that come together are put in order.
+//! With a rate in bytes, items wait for it, and the order decides which item goes next. The rate
+//! belongs to the whole policy: engines that have items to send divide it by the weights of their
+//! applications. Without a rate, the policy orders only items that arrive together.
 //!
-//! What has passed waits further on, where nothing orders it. So the bytes of unanswered requests
-//! can be limited, for each application; of the order *small first*, those of large ones, which
-//! small ones then overtake here.
+//! Items that have passed wait further on, where no policy orders them. Therefore the bytes of
+//! unanswered requests can be limited for each application. In the order *small first*, the limit
+//! applies to large requests, and small ones then overtake them here.
 //!
-//! Items of a call keep their order in each direction. None waits longer than `hold_max_us`, and no
-//! more than `held_max` wait in each direction: what exceeds that passes, at the cost of others.
+//! Items of a call keep their order in each direction. No item waits longer than `hold_max_us`, and
+//! at most `held_max` items wait in each direction. Further items pass, at the cost of others.
 
 mod flight;
 mod order;

@@ -1,9 +1,9 @@
 //! Token buckets in one atomic number each.
 //!
-//! A bucket is the time at which it will be full again: the *theoretical arrival time* of the
-//! generic cell rate algorithm (ITU-T I.371, annex A). Taking a token moves that time on by the
-//! time that a token takes to come; a token is there as long as that time is not further away than
-//! the burst. So a bucket needs no timer, and several threads share it without a lock.
+//! The number is the time at which the bucket will be full again: the *theoretical arrival time* of
+//! the generic cell rate algorithm (ITU-T I.371, annex A). Taking a token advances this time by the
+//! interval between tokens. A token is available as long as the time is at most the burst away. So
+//! a bucket needs no timer, and several threads share it without a lock.
 
 use petasos_engine::Time;
 use petasos_engine::sync::{AtomicU64, Ordering};

@@ -1,10 +1,10 @@
 //! Limits how many calls begin per second (mRPC, section 7.2).
 //!
-//! Calls of a key share a token bucket, all engines of the policy with each other. A request that
-//! finds no token waits in its engine, behind those of its key that came before it; or is refused
-//! with `RESOURCE_EXHAUSTED`, if as many wait as may. The messages of a stream whose request waits,
-//! wait behind it. The token is taken when the request is passed on, so that neither a call that is
-//! given up nor an upgrade costs one.
+//! Calls of a key share a token bucket, in all engines of the policy. A request that finds no token
+//! waits in its engine, behind earlier requests of its key. If the maximum number already wait, it
+//! ends with `RESOURCE_EXHAUSTED`. The messages of a stream wait behind its request. The engine
+//! takes the token when it passes the request on, so neither a cancelled call nor an upgrade costs
+//! one.
 
 mod waiting;
 

@@ -1,11 +1,11 @@
-//! Refuses retries that are too many, so that a server that fails is not kept down by them.
+//! Refuses excessive retries, so that they do not keep a failing server down.
 //!
-//! Each first attempt that passes saves a part of a retry; a retry spends a whole one. Besides, a
-//! few retries per second pass anyway, for callers that rarely call (as in Finagle's `RetryBudget`
-//! and Envoy's retry budgets). Savings have a limit, and so do not grow old.
+//! Each first attempt that passes saves a part of a retry, and a retry spends a whole one. In
+//! addition, a few retries per second always pass, for callers that rarely call (as in Finagle's
+//! `RetryBudget` and Envoy's retry budgets). Savings have a limit, so old ones do not accumulate.
 //!
-//! A retry that is refused ends with `UNAVAILABLE` and `grpc-retry-pushback-ms: -1`, with which
-//! gRPC's clients do not try again (gRFC A6: a negative number asks for no further attempt).
+//! A refused retry ends with `UNAVAILABLE` and `grpc-retry-pushback-ms: -1`. After this, gRPC's
+//! clients do not try again (gRFC A6: a negative number asks for no further attempt).
 
 use std::sync::Arc;
 

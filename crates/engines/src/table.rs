@@ -1,15 +1,14 @@
-//! What a policy keeps for each key, for all of its engines, in bounded memory.
+//! A policy's data for each key, for all of its engines, in bounded memory.
 //!
-//! The table is behind a lock. An engine takes the lock only for keys that are not in its
-//! [`Cache`], so in the long run not for each item. What is kept for a key is made of atomics.
+//! The table has a lock. An engine takes the lock only for keys that are not in its [`Cache`], so
+//! in the long run not for each item. The data of a key consists of atomics.
 //!
 //! # Invariants
 //!
-//! - A key has at most one value at a time. A value is forgotten only if it says that nothing is
-//!   lost by that, and no cache or call refers to it; caches let go of theirs when the table is
-//!   full ([`Table::generation`]).
-//! - There are at most `keys_max` values, and one more that all keys share for which there is no
-//!   room.
+//! - A key has at most one value at a time. The table forgets a value only if the value reports
+//!   that nothing is lost by that, and no cache or call refers to it. Caches release their values
+//!   when the table is full ([`Table::generation`]).
+//! - There are at most `keys_max` values, and one more, which all keys without room share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
-//! Counts calls, failures and bytes, and measures how long calls take.
+//! Counts calls, failures and bytes, and measures latencies.
 //!
-//! A call counts when its request passes, and by its outcome when its end passes; its latency is
-//! the time between the two. A call that is given up counts as that and has no latency. Each key
-//! has a series of a fixed size; those that find no room share one.
+//! The policy counts a call when its request passes, and counts its outcome when its end passes.
+//! The latency is the time between the two. A cancelled call counts as cancelled and has no
+//! latency. Each key has a series of a fixed size. Keys without room share one.
 
 mod series;
 

@@ -1,8 +1,8 @@
 //! Puts trace contexts into requests (W3C Trace Context), and keeps the last spans.
 //!
-//! A request that has a `traceparent` keeps it, and has a span here if that says that it is
-//! recorded. One without, or with one that is wrong, gets one with the probability that is
-//! configured, and then has a span. A span ends with its call, or when that is given up.
+//! A request that has a `traceparent` keeps it, and has a span here if the `traceparent` is marked
+//! as recorded. A request without one, or with an invalid one, gets one with the configured
+//! probability, and then has a span. A span ends with its call, or when the call is cancelled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! When a full ring is looked at again. Nobody tells when it has room: a service that reads has
-//! made some within microseconds, and one that does not read may take long.
+//! Decides when to look at a full ring again. The service does not report when the ring has room: a
+//! service that reads makes room within microseconds, and one that does not read may take long.
 
 use std::time::Duration;
 

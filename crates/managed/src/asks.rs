@@ -1,4 +1,4 @@
-//! What the service is asked for: bindings, targets, and names to serve under (D13).
+//! Requests to the service: for bindings, for targets, and for names to serve under (D13).
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Where the service is, and who this application says that it is.
+//! The path of the service, and the name and token with which this application attaches.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

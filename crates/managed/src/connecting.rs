@@ -1,4 +1,4 @@
-//! Attaching to the service, on a thread of its own: it waits for the service.
+//! Attaches to the service. A thread of its own does this, because attaching waits for the service.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

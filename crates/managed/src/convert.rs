@@ -1,8 +1,9 @@
-//! Messages in protobuf's encoding, as images for the service, and back (R4).
+//! Converts messages from protobuf's encoding to images for the service, and back (R4).
 //!
-//! A caller or server without compiled types has messages of bytes. The service knows images only,
-//! so they are decoded by the plans of the process's own schema, and encoded again. Callers and
-//! servers with types need none of this: their messages are images already.
+//! Callers and servers without compiled types have messages of bytes, but the service knows only
+//! images. So this module decodes such messages by the plans of the process's own schema, and
+//! encodes them again. Callers and servers with types need no conversion: their messages are images
+//! already.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How much of a stream's messages is under way between this process and the service (D8).
+//! Counts how much of a stream's messages is in transit between this process and the service (D8).
 
 use petasos_abi::{Credit, Taken};
 

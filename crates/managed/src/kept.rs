@@ -1,9 +1,9 @@
-//! Messages that the application reads where the service has put them.
+//! Messages that the application reads in the receive heap, where the service has put them.
 //!
-//! Such a message is [`Bytes`] on any thread. When the last owner drops them, their place is noted
-//! here and the loop is woken, which gives it back to the service (D9).
+//! Such a message is [`Bytes`], on any thread. When its last owner drops it, this module notes its
+//! place and wakes the loop, and the loop returns the place to the service (D9).
 //!
-//! Invariant: what is noted was handed out, and no slice of it is left.
+//! Invariant: each noted place was handed out, and no slice of it is left.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

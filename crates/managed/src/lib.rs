@@ -1,19 +1,23 @@
-//! Carries a loop's calls to the managed service of its host, and its requests from there.
+//! Carries calls between a loop and the managed service of its host, in both directions.
 //!
-//! A [`Carrier`] joins two things: external sessions of an endpoint
-//! ([`petasos_endpoint::ExternalEvent`]), which speak the framing of typed calls
-//! (`docs/spec/call.md`), and a lane to the service (`petasos_attach`), which speaks descriptors
-//! (`docs/spec/abi.md`). So everything above the endpoint, channels and handlers included, works
-//! over the service as it does over datagrams (ADR 23).
+//! A [`Carrier`] joins two things. One is the external sessions of an endpoint
+//! ([`petasos_endpoint::ExternalEvent`]), which use the framing of typed calls
+//! (`docs/spec/call.md`). The other is a lane to the service (`petasos_attach`), which uses
+//! descriptors (`docs/spec/abi.md`). So all layers above the endpoint, including channels and
+//! handlers, work over the service as they do over datagrams (ADR 23).
 //!
-//! Invariants: nothing here waits. A request's bytes are copied into the send heap once. A short
-//! message is copied out of the receive heap once, and a long unary one is read where it lies
-//! (`kept`). What the heap or the ring has no room for waits in order, and no call is begun beyond
-//! those that the service allows. Only messages in protobuf's encoding are converted, and only who
-//! has no native layout gets messages in it (R4).
+//! # Invariants
 //!
-//! Boundary rule: knows calls' framing, and what messages contain only in `convert`, by plan; the
-//! service's descriptors, not its policies. No `unsafe`.
+//! - Nothing here waits.
+//! - The bytes of a request are copied into the send heap once. A short message is copied out of
+//!   the receive heap once, and a long unary message is read in place (`kept`).
+//! - Data for which the heap or the ring has no room waits in order. The carrier begins no more
+//!   calls than the service allows.
+//! - The carrier converts only messages in protobuf's encoding. Only callers and servers without a
+//!   native layout receive messages in this encoding (R4).
+//!
+//! Boundary rule: the crate knows the framing of calls and the service's descriptors, but not the
+//! service's policies. Only `convert` knows what messages contain, by plan. No `unsafe`.
 
 mod again;
 mod asks;

@@ -1,8 +1,8 @@
-//! The attachment to the service: its lane, and the send heap's places.
+//! The attachment to the service: its lane, and the places in the send heap.
 //!
-//! Invariants: descriptors are pushed in order; those that the ring has no room for wait. A place
-//! of the send heap is the application's again when the service has released it, and of the
-//! receive heap the service's when it was released here.
+//! Invariants: the link pushes descriptors in order, and those for which the ring has no room wait.
+//! The application may reuse a place in the send heap when the service has released it. The service
+//! may reuse a place in the receive heap when the application has released it here.
 
 use std::collections::VecDeque;
 use std::io;

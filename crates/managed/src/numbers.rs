@@ -1,4 +1,4 @@
-//! Maps from numbers that count up: calls and streams.
+//! Maps whose keys count up: the numbers of calls and of streams.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -20,7 +20,7 @@ fn batches() -> impl Strategy<Value = Vec<Vec<Shape>>> {
 
 /// Whatever a batch consists of, each peer gets its packets in order and nothing else.
 pub fn delivers_random_batches<F: BackendFactory>(factory: &F) {
-    let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
+    let config = Config { source_file: Some(file!()), ..petasos_cases::kept_with(100) };
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&batches(), |batches| {
         let (mut from, mut to, routes) = trio(factory);

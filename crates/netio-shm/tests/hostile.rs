@@ -89,11 +89,7 @@ impl Scene {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 200,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(petasos_cases::kept_with(200))]
 
     #[test]
     fn garbage_in_the_region_harms_nobody_else(

@@ -1,4 +1,4 @@
-//! One connection: what of a record has arrived, and what of one has yet to be sent.
+//! One connection: the arrived part of an incoming record, and the unsent part of an outgoing one.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! All connections: by index, by the peer's address, the strangers', and those that may have
+//! All connections: by index, by the peer's address, those of strangers, and those that may have
 //! something to read.
 
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,7 @@
-//! Which sockets are watched, and for what.
+//! The sockets that epoll watches, and the events that it watches for.
 //!
-//! Everything is watched edge by edge, so that what a socket is watched for never changes. Whoever
-//! hears of an edge has to remember it until the socket is exhausted.
+//! All sockets are watched edge-triggered, so the set of events for a socket never changes. The
+//! code that receives an edge has to remember it until it has exhausted the socket.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -1,4 +1,4 @@
-//! What a connection carries (W33), as pure functions of bytes.
+//! The format of a connection's bytes (W33), as pure functions.
 //!
 //! Each end sends [`PREAMBLE`] once, then records. A record is a head of [`HEAD_BYTES`] and a train
 //! of datagrams, which lie next to each other:
@@ -9,8 +9,8 @@
 //! | 4 | 4 | bytes of each datagram; the last may be shorter | 1 to the field before |
 //! | 8 | … | the datagrams | |
 //!
-//! Numbers are little-endian. Whatever the bytes are, a [`Reader`] only reports records within
-//! them, and reports the same ones however the bytes are cut into pieces.
+//! Numbers are little-endian. For any input, a [`Reader`] reports only records within the bytes,
+//! and reports the same records however the bytes are cut into pieces.
 
 /// What each end sends first: it tells a port that speaks something else.
 pub const PREAMBLE: [u8; 8] = *b"PETATCP\x01";

@@ -1,4 +1,5 @@
-//! The table of peers. Each address is counted, and has the connection that its packets use.
+//! The table of peers. It counts the holders of each address, and names the connection for its
+//! packets.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

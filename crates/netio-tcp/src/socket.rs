@@ -1,9 +1,10 @@
 //! Sockets: one that listens, and those that dial from the same address (W33).
 //!
-//! The listening socket is bound alone, so that an address in use is noticed, and shares its port
-//! afterwards (`SO_REUSEPORT`, which only processes of the same user may do), so that the sockets
-//! that dial can have it as well. Between two ports there is then at most one connection: the
-//! addresses of both ends name it. If both dial at once, TCP makes one connection of the two.
+//! The listening socket is bound alone, so that an address in use is noticed. Then it shares its
+//! port (`SO_REUSEPORT`, which the kernel allows only to processes of the same user), so that the
+//! dialling sockets can use the port as well. Between two ports there is then at most one
+//! connection, which the addresses of both ends identify. If both ends dial at once, TCP makes one
+//! connection of the two attempts.
 
 use core::time::Duration;
 use std::io;

@@ -1,4 +1,4 @@
-//! The slow path: events, callers, dialling, and peers that keep this side waiting.
+//! The slow path: events, incoming connections, dialling, and peers that keep this side waiting.
 
 use core::mem::MaybeUninit;
 use std::io::ErrorKind;

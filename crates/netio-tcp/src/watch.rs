@@ -1,4 +1,4 @@
-//! Notices that a peer makes no progress.
+//! Detects that a peer makes no progress.
 
 use core::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What the backend takes from the heap: nothing in steady state, and for a hostile peer no more
-//! than it has sent. One test, since the count is the process's.
+//! The backend's use of the heap: nothing in steady state, and for a hostile peer no more than the
+//! bytes that it has sent. There is one test, since the counter counts the whole process.
 
 use std::alloc::System;
 use std::io::Write;

@@ -214,7 +214,8 @@ fn damage_of_any_kind_is_survived() {
         let changes = proptest::collection::vec((14..headers, any::<u8>()), 1..5);
         let cut = prop_oneof![3 => Just(0usize), 1 => 0usize..80];
         let attack = std::cell::RefCell::new(attack);
-        let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+        let config = Config { source_file: Some(file!()), ..petasos_cases::kept() };
+        let mut runner = TestRunner::new(config);
         let outcome = runner.run(&(changes, cut, any::<bool>()), |(changes, cut, mend)| {
             let mut attack = attack.borrow_mut();
             let mut frame = attack.sound.clone();

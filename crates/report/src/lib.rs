@@ -27,4 +27,4 @@ pub use machine::Machine;
 pub use pairs::{PairError, PairRecord, Pairs, Quantity, Ratio, median};
 pub use progress::Progress;
 pub use result::{ExperimentResult, Measured};
-pub use table::{Column, Style, Table};
+pub use table::{Column, Style, Table, terminal_width};

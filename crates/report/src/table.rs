@@ -46,6 +46,8 @@ pub enum Style {
     Boxed,
     /// With ASCII only, for files and pipes.
     Plain,
+    /// Without lines, two spaces between columns: for what other programs read line by line.
+    Open,
 }
 
 /// Rows of cells under headings.
@@ -86,20 +88,18 @@ impl Table {
     pub fn render_within(&self, style: Style, width: usize) -> String {
         let headings: Vec<String> = self.columns.iter().map(Column::heading).collect();
         let natural = self.widths(&headings);
-        let borders = 3 * natural.len() + 1;
+        let frame = Frame::of(style);
+        let borders = frame.width(natural.len());
         let numbers: Vec<bool> = self.columns.iter().map(Column::is_number).collect();
         let widths = fit(&natural, &numbers, width.saturating_sub(borders));
-        let frame = Frame::of(style);
         // Rows of several lines are separated by rules.
         let wrapped = widths != natural && self.rows.len() > 1;
-        let between = if wrapped { frame.middle.line(&widths) } else { String::new() };
+        let [top, middle, bottom] = frame.lines(&widths);
+        let between = if wrapped { middle.as_str() } else { "" };
         let rows: Vec<String> =
-            self.rows.iter().map(|row| self.row(row, &widths, frame.bar)).collect();
-        let mut text = frame.top.line(&widths);
-        text += &self.row(&headings, &widths, frame.bar);
-        text += &frame.middle.line(&widths);
-        text += &rows.join(&between);
-        text + &frame.bottom.line(&widths)
+            self.rows.iter().map(|row| self.row(row, &widths, &frame)).collect();
+        let headings = self.row(&headings, &widths, &frame);
+        top + &headings + &middle + &rows.join(between) + &bottom
     }
 
     /// Prints the table on standard output: boxed and as wide as the terminal, or plain and as wide
@@ -110,7 +110,7 @@ impl Table {
     pub fn print(&self) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let text = if out.is_terminal() {
-            self.render_within(Style::Boxed, terminal_width(&out))
+            self.render_within(Style::Boxed, terminal_width())
         } else {
             self.render(Style::Plain)
         };
@@ -134,30 +134,30 @@ impl Table {
     }
 
     /// A row, whose cells are wrapped to `widths`.
-    fn row(&self, cells: &[String], widths: &[usize], bar: &str) -> String {
+    fn row(&self, cells: &[String], widths: &[usize], frame: &Frame) -> String {
         let cells: Vec<Vec<String>> =
             cells.iter().zip(widths).map(|(cell, width)| wrap(cell, *width)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(1);
-        (0..height).map(|index| self.line(&cells, index, widths, bar)).collect()
+        (0..height).map(|index| self.line(&cells, index, widths, frame)).collect()
     }
 
-    fn line(&self, cells: &[Vec<String>], index: usize, widths: &[usize], bar: &str) -> String {
-        let mut line = String::from(bar);
-        for ((cell, width), column) in cells.iter().zip(widths).zip(&self.columns) {
+    fn line(&self, cells: &[Vec<String>], index: usize, widths: &[usize], frame: &Frame) -> String {
+        let aligned = cells.iter().zip(widths).zip(&self.columns).map(|((cell, width), column)| {
             let text = cell.get(index).map_or("", String::as_str);
             let padding = " ".repeat(width - text.width());
-            let (left, right) =
-                if column.number { (padding.as_str(), "") } else { ("", padding.as_str()) };
-            line += &format!(" {left}{text}{right} {bar}");
-        }
-        line + "\n"
+            if column.number { padding + text } else { text.to_owned() + &padding }
+        });
+        let aligned = aligned.collect::<Vec<_>>().join(frame.between);
+        format!("{}\n", format!("{}{aligned}{}", frame.left, frame.right).trim_end())
     }
 }
 
-/// How many character cells a line of the terminal has; without limit if it does not tell.
-fn terminal_width(terminal: &io::StdoutLock<'_>) -> usize {
-    match rustix::termios::tcgetwinsize(terminal) {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+/// How many character cells a line of standard output has; without limit if that is no terminal,
+/// or does not tell.
+pub fn terminal_width() -> usize {
+    let out = io::stdout();
+    match rustix::termios::tcgetwinsize(&out) {
+        Ok(size) if out.is_terminal() && size.ws_col > 0 => usize::from(size.ws_col),
         _ => usize::MAX,
     }
 }
@@ -178,26 +178,43 @@ impl Rule {
 }
 
 struct Frame {
-    top: Rule,
-    middle: Rule,
-    bottom: Rule,
-    bar: &'static str,
+    /// Above the headings, below them, and below all rows.
+    rules: Option<[Rule; 3]>,
+    left: &'static str,
+    between: &'static str,
+    right: &'static str,
 }
 
 impl Frame {
     const fn of(style: Style) -> Frame {
         match style {
-            Style::Boxed => Frame {
-                top: Rule { left: "╭", fill: "─", cross: "┬", right: "╮" },
-                middle: Rule { left: "├", fill: "─", cross: "┼", right: "┤" },
-                bottom: Rule { left: "╰", fill: "─", cross: "┴", right: "╯" },
-                bar: "│",
-            },
+            Style::Boxed => {
+                let top = Rule { left: "╭", fill: "─", cross: "┬", right: "╮" };
+                let middle = Rule { left: "├", fill: "─", cross: "┼", right: "┤" };
+                let bottom = Rule { left: "╰", fill: "─", cross: "┴", right: "╯" };
+                let rules = Some([top, middle, bottom]);
+                Frame { rules, left: "│ ", between: " │ ", right: " │" }
+            }
             Style::Plain => {
                 const RULE: Rule = Rule { left: "+", fill: "-", cross: "+", right: "+" };
-                Frame { top: RULE, middle: RULE, bottom: RULE, bar: "|" }
+                let rules = Some([RULE, RULE, RULE]);
+                Frame { rules, left: "| ", between: " | ", right: " |" }
             }
+            Style::Open => Frame { rules: None, left: "", between: "  ", right: "" },
         }
+    }
+
+    /// The character cells that are not columns'.
+    fn width(&self, columns: usize) -> usize {
+        let between = self.between.width() * columns.saturating_sub(1);
+        self.left.width() + between + self.right.width()
+    }
+
+    /// Its horizontal lines, empty if it has none.
+    fn lines(&self, widths: &[usize]) -> [String; 3] {
+        self.rules.as_ref().map_or_else(Default::default, |rules| {
+            [&rules[0], &rules[1], &rules[2]].map(|rule| rule.line(widths))
+        })
     }
 }
 
@@ -270,6 +287,21 @@ mod tests {
             let headings = "onetwothree".len();
             assert_eq!(letters(&text), headings + 2 * letters(words) + 5, "{width}\n{text}");
         }
+    }
+
+    #[test]
+    fn an_open_table_has_neither_lines_nor_spaces_at_the_end() {
+        let mut table = sample();
+        table.push(["a longer word", "1.00"]);
+        let expected = "\
+            what           p50 [us]\n\
+            petasos            5.80\n\
+            raw              123.00\n\
+            a longer word      1.00\n";
+        assert_eq!(table.render(Style::Open), expected);
+        let narrow = table.render_within(Style::Open, 18);
+        assert!(narrow.lines().all(|line| line.len() <= 18), "{narrow}");
+        assert!(narrow.contains("a longer      1.00\nword\n"), "{narrow}");
     }
 
     #[test]

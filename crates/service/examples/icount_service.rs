@@ -1,7 +1,7 @@
-//! What the managed service does for a unary call between two applications of one host, with a
-//! policy on each side, in batches of 16: request in, checked, passed, and out, and the same with
-//! the response. Rings and waking are apart. Count its instructions with `valgrind
-//! --tool=callgrind`, at two numbers of calls: the difference is free of what starting costs.
+//! The work of the managed service for a unary call between two applications of one host, with a
+//! policy on each side, in batches of 16. It takes in, checks, passes and delivers the request, and
+//! then the response. Rings and wake-ups are not included. Count the instructions with `valgrind
+//! --tool=callgrind`, at two numbers of calls: the difference excludes the cost of starting.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! An application that is attached, and its calls.
+//! An attached application, and its calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

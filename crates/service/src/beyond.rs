@@ -1,5 +1,5 @@
-//! The calls that have one end beyond this host: which there are, and what waits of them for the
-//! transport. How they begin and end is in [`remote`](crate::remote).
+//! The calls with one end on another host, and their messages that wait for the transport.
+//! [`remote`](crate::remote) describes how they begin and end.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;

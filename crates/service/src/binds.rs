@@ -1,4 +1,4 @@
-//! Services of schemas that applications bind.
+//! Binds services of schemas for applications.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where an application's calls are counted: as they leave its datapath, and as they are connected.
+//! Counts an application's calls when they are connected, and when they leave its datapath.
 
 use petasos_base::Time;
 use petasos_engine::{Application as Number, CallId, Direction, Finished, ItemKind};

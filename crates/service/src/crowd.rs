@@ -1,9 +1,10 @@
-//! How many bytes of an application's messages wait to leave the host, and whether they are too
-//! many (D8).
+//! Counts the bytes of an application's messages that wait to leave the host, and decides whether
+//! they are too many (D8).
 //!
-//! Streams that are read fast may fill the limit, too: many at once, each faster than the network.
-//! So at the limit the application is not heard for a moment, in which the network takes a quarter
-//! of it if it can. If it cannot, nobody waits for it again until it has: streams end instead.
+//! Streams whose messages are read can exceed the limit, too, if there are many and each is faster
+//! than the network. So at the limit, the hub stops reading from the application for a moment, in
+//! which the network takes a quarter of the limit if it can. If it cannot, the hub does not pause
+//! again until the network has done so, and ends streams instead.
 
 use std::time::Duration;
 

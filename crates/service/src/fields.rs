@@ -1,4 +1,4 @@
-//! Declared fields of messages (E3): which there are, and their values.
+//! Declared fields of messages (E3), and their values.
 
 use std::collections::HashMap;
 

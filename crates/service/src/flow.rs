@@ -1,7 +1,8 @@
-//! How much of a stream's messages the service holds (D8).
+//! Counts how much of a stream's messages the service holds (D8).
 //!
-//! The application may send what it was granted, and is granted more as the other end takes its
-//! messages. It is given as much as it has granted; what there is beyond waits in the datapath.
+//! The application may send as much as the service has granted, and receives more credit as the
+//! other end takes its messages. The service delivers as much as the application has granted.
+//! Further messages wait in the datapath.
 
 use std::collections::VecDeque;
 

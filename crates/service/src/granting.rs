@@ -1,4 +1,4 @@
-//! Where streams get their credit (D8): as an application is given messages, and as it grants.
+//! Grants credit to streams (D8), when an application receives messages and when it grants credit.
 
 use petasos_abi::Descriptor;
 use petasos_base::Time;

@@ -1,4 +1,5 @@
-//! What an application says: judged, copied, and put into its datapath (D5 to D11).
+//! Handles descriptors from an application: checks them, copies their messages, and puts them into
+//! the application's datapath (D5 to D11).
 
 use std::sync::Arc;
 

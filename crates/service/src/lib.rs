@@ -1,33 +1,35 @@
-//! The managed service: what is between applications that share memory with it.
+//! The managed service: the hub between the applications that share memory with it.
 //!
-//! A [`Hub`] has the [`Application`]s of a host that are attached. It takes their descriptors,
-//! copies their messages in and checks them, lets the policies of both sides see each call, and
-//! hands messages over to the application that serves it ("short-cut": calls between applications
-//! of one host). Descriptors come from and go to rings that somebody else polls; memory is the
-//! applications' heaps ([`petasos_shm::OwnedHeap`]).
+//! A [`Hub`] has the attached [`Application`]s of a host. It takes their descriptors, copies and
+//! checks their messages, lets the policies of both sides see each call, and delivers messages to
+//! the application that serves the call ("short-cut": calls between applications of one host). The
+//! program around the hub polls the rings from which descriptors come and to which they go. The
+//! memory is the applications' heaps ([`petasos_shm::OwnedHeap`]).
 //!
-//! The rules of what an application may say are in `docs/spec/abi.md` (D2 to D11), those of engines
-//! in `docs/spec/engine.md`.
+//! `docs/spec/abi.md` (D2 to D11) has the rules for applications, and `docs/spec/engine.md` those
+//! for engines.
 //!
-//! # The way of a call
+//! # The path of a call
 //!
-//! 1. [`Application::handle`] judges a descriptor, copies its message out of the send heap into
-//!    private memory while it checks it (M23), and gives it to the application's datapath, with the
-//!    fields that engines have declared.
-//! 2. [`Hub::turn`] runs the datapath. What has passed all engines goes to the datapath of the
-//!    application that serves the call.
-//! 3. What has passed that one's engines is written into its receive heap, and a descriptor says
-//!    so ([`Application::poll_descriptor`]). Only now can the application see it.
+//! 1. [`Application::handle`] checks a descriptor. It copies its message out of the send heap into
+//!    private memory, checks the message on the way (M23), and puts it into the application's
+//!    datapath, with the fields that engines have declared.
+//! 2. [`Hub::turn`] runs the datapath. An item that has passed all engines goes to the datapath of
+//!    the application that serves the call.
+//! 3. When the item has passed the engines of that application, too, the hub writes its message
+//!    into the receive heap, and a descriptor names it ([`Application::poll_descriptor`]). Only now
+//!    can the application see it.
 //!
 //! # Invariants
 //!
-//! - Only copies are looked at, and only copies are handed over.
+//! - The service reads copies only, and delivers copies only.
 //! - A message is in a receive heap only after all engines of both sides have passed it.
-//! - What leaves the host has passed all engines of its caller, and what comes in passes all those
-//!   of its callee.
-//! - An application that breaks a rule is given up ([`Detached`]) with all its calls; others go on.
+//! - An item that leaves the host has passed all engines of its caller. An item that comes from
+//!   another host passes all engines of its callee.
+//! - An application that breaks a rule is detached ([`Detached`]), and its calls end. Other
+//!   applications continue.
 //!
-//! Boundary rule: no sockets, no rings, no clocks. Time and descriptors are handed in.
+//! Boundary rule: no sockets, no rings, no clocks. Time and descriptors are arguments.
 
 mod application;
 mod applications;

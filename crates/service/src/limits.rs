@@ -1,4 +1,4 @@
-//! How much of the service one application may take.
+//! How much of the service one application may use.
 
 /// What an application may have at a time.
 #[derive(Clone, Copy, Debug)]

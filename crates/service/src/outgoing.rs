@@ -1,4 +1,5 @@
-//! What an application is told: written into its receive heap, and said by descriptors.
+//! Delivers messages to an application: writes them into its receive heap, and describes them in
+//! descriptors.
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request, TIME_NEVER};
 use petasos_base::Time;

@@ -1,4 +1,4 @@
-//! What is known of calls that have one end beyond this host, by their names.
+//! A table of calls with one end on another host, by their names.
 
 /// A call whose other end is beyond this host. No two calls of a hub have the same name, until four
 /// billion calls later.

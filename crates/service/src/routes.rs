@@ -1,10 +1,11 @@
-//! Where calls go that went there before.
+//! Remembers which application serves a method of a target, and whether its method is the same as
+//! the caller's.
 //!
-//! Which application serves a name, and whether its method is the same as the caller's, is found
-//! once for a target and a method, and again whenever anything that is bound or served has changed.
+//! The hub finds both once for each target and method. It searches again when a binding or a served
+//! name has changed, or when an application has gone.
 //!
-//! Invariant: a route is used only while no service was bound, no name was served, and no
-//! application has gone since it was found. So it says what a search would find.
+//! Invariant: since a route was found, no service was bound, no name was served, and no application
+//! has gone. So the route is what a new search would find.
 
 use petasos_engine::{Application as Number, MethodId};
 

@@ -1,18 +1,18 @@
 //! Schemas that applications have submitted, or that an operator has loaded.
 //!
-//! An application submits the compact form of its schema, never code. It is checked once, however
-//! many applications submit it, and its plans are shared. A schema is known by the digest of its
-//! bytes, which is computed here: an application can name a schema by it instead of submitting it,
-//! and gets the one with these bytes or none ([`Schemas::recall`]).
+//! An application submits the compact form of its schema, never code. The service checks a schema
+//! once, however many applications submit it, and they share its plans. This module computes the
+//! digest of a schema's bytes. An application can name a schema by the digest instead of submitting
+//! it. It then gets the schema with exactly these bytes, or none ([`Schemas::recall`]).
 //!
-//! What is kept is bounded, for each application and in all. A schema is *bound* while a binding
-//! has it, *loaded* if an operator has asked for it, and otherwise *spare*: kept in case that it is
-//! bound again, unless others were used more recently.
+//! The kept schemas are bounded, for each application and in total. A schema is *bound* while a
+//! binding has it, and *loaded* if an operator has asked for it. All other schemas are *spare*: the
+//! service keeps the most recently used ones, in case an application binds them again.
 //!
-//! Methods have numbers that are never given to others ([`MethodId`]), by the service's name, the
-//! method's, and the hashes of its messages. So a policy that names a method means one thing, and a
-//! method of another version is another method. A method that no binding has is forgotten in time;
-//! if it comes again, it has another number.
+//! A method has a number ([`MethodId`]) for its service's name, its own name, and the hashes of its
+//! messages. No other method ever gets this number. So a policy that names a method always means
+//! the same one, and another version of the method is another method. The service forgets a method
+//! that no binding has, after some time. If the method comes back, it gets another number.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};

@@ -1,14 +1,16 @@
-//! What is counted of an application's calls: by method, and by where they come from and go to.
+//! Counts an application's calls by method, and by where they come from and go to.
 //!
-//! A [`Row`] is made when a method is first called in a [`Way`]; a call finds it through a table of
-//! [`PLACES`] by the numbers of both. Each call is counted once when it begins, with each message
-//! that leaves the datapath, and once when it is over. Everything belongs to the thread of the hub:
-//! nothing locks, and in steady state nothing is allocated.
+//! A method gets a [`Row`] when it is first called in a [`Way`]. A call finds its row through a
+//! table of [`PLACES`], by the numbers of method and way. The row counts each call when it begins
+//! and when it is over, and each message that leaves the datapath. Everything belongs to the hub's
+//! thread: counting takes no lock, and in steady state allocates nothing.
 //!
 //! # Invariants
-//! - An application has at most [`ROWS_MAX`] rows for methods, and one for each way that takes what
-//!   has no row of its own: whatever schemas it binds, and whomever it calls.
-//! - Of each row, calls that have begun and are not over are under way. A call is over once.
+//!
+//! - An application has at most [`ROWS_MAX`] rows for methods, and one more for each way, which
+//!   counts methods without a row. This holds whatever schemas the application binds and whomever
+//!   it calls.
+//! - In each row, the calls that have begun and are not over are under way. A call is over once.
 
 use std::collections::HashMap;
 use std::sync::Arc;

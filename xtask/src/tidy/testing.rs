@@ -1,7 +1,5 @@
 //! What tests must not do: skip silently, or lose the cases that failed.
 
-use std::path::Path;
-
 use super::{Finding, TextFile};
 
 /// Where skips are recorded and counted, so these words are allowed there.
@@ -31,17 +29,21 @@ fn silent_skips(file: &TextFile) -> Vec<Finding> {
     skips.map(|(index, _)| Finding::new(&file.path, index + 1, "skip", advice)).collect()
 }
 
-/// proptest looks for a `lib.rs`, and there is none next to a file in a `tests` folder.
+/// By default, proptest looks for a `lib.rs` above a test's file, and there is none above a `tests`
+/// folder. Where it is told to keep nothing, a failing case is lost as well.
 fn lost_cases(file: &TextFile) -> Option<Finding> {
-    let in_tests = file.path.parent().and_then(Path::file_name).is_some_and(|name| name == "tests");
-    let begin = file.text.lines().position(|line| line.trim_start().starts_with("proptest! {"))?;
-    let is_kept =
-        file.text.contains("petasos_cases::") || file.text.contains("failure_persistence");
+    if SKIPPERS.iter().any(|folder| file.path.starts_with(folder)) {
+        return None;
+    }
+    let advice = "use `petasos_cases::kept()`: failing cases are kept";
+    let line_of = |found: &dyn Fn(&str) -> bool| file.text.lines().position(found);
+    let forgets = line_of(&|line| line.contains("failure_persistence: None"));
+    let begin = line_of(&|line| line.trim_start().starts_with("proptest! {"));
+    let in_tests = file.path.components().any(|part| part.as_os_str() == "tests");
     let is_unit = file.path.components().any(|part| part.as_os_str() == "src");
-    (in_tests && !is_unit && !is_kept).then(|| {
-        let advice = "add `#![proptest_config(petasos_cases::kept())]`: failing cases are kept";
-        Finding::new(&file.path, begin + 1, "cases", advice)
-    })
+    let is_kept = file.text.contains("petasos_cases::");
+    let lost = forgets.or_else(|| begin.filter(|_| in_tests && !is_unit && !is_kept))?;
+    Some(Finding::new(&file.path, lost + 1, "cases", advice))
 }
 
 #[cfg(test)]
@@ -66,7 +68,11 @@ mod tests {
     fn property_tests_beside_no_library_keep_their_cases() {
         let text = "use a;\nproptest! {\n}\n";
         assert_eq!(rules("crates/x/tests/a.rs", text), [(2, "cases")]);
+        assert_eq!(rules("crates/x/tests/deeper/a.rs", text), [(2, "cases")]);
         assert!(rules("crates/x/src/tests/a.rs", text).is_empty());
+        let forgets = "Config { failure_persistence: None, ..Config::default() }";
+        assert_eq!(rules("crates/x/tests/a.rs", forgets), [(1, "cases")]);
+        assert_eq!(rules("crates/x/src/tests/a.rs", forgets), [(1, "cases")]);
         let kept = "proptest! {\n    #![proptest_config(petasos_cases::kept())]\n}\n";
         assert!(rules("crates/x/tests/a.rs", kept).is_empty());
     }

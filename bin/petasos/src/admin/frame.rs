@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use clap::ValueEnum;
 use petasos_admin as proto;
 use petasos_base::quantile_of_counts;
-use petasos_report::with_si_prefix;
+use petasos_report::{terminal_width, with_si_prefix};
 use serde_json::{Value, json};
 
 use super::counts::{duration, item_ns, latencies, method, outcomes};
-use super::table::table;
+use super::table::table_within;
 
 /// What comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -223,8 +223,8 @@ impl Frame {
         )
     }
 
-    /// Its tables.
-    pub fn tables(&self) -> [String; 2] {
+    /// Its tables, in lines of at most this many character cells where that can be.
+    pub fn tables_within(&self, width: usize) -> [String; 2] {
         let head = [
             "NUMBER",
             "NAME",
@@ -242,12 +242,12 @@ impl Frame {
         let engines: Vec<_> = self.engines.iter().map(Engine::row).collect();
         let engine_head =
             ["NUMBER", "NAME", "PLACE", "ENGINE", "ITEMS/S", "ENDED/S", "COST OF AN ITEM", "LOAD"];
-        [table(&head, &calls), table(&engine_head, &engines)]
+        [table_within(&head, &calls, width), table_within(&engine_head, &engines, width)]
     }
 
     /// All of it, for people.
     pub fn to_text(&self) -> String {
-        let [calls, engines] = self.tables();
+        let [calls, engines] = self.tables_within(terminal_width());
         let mut text = format!("{}\n\n{calls}\n{engines}", self.summary());
         if self.left_out > 0 {
             text.push_str(&format!("{} methods are left out\n", self.left_out));

@@ -1,10 +1,10 @@
 //! The service's side of an attachment: it answers requests for extents, within the quotas, and
 //! owns the heaps and lanes.
 //!
-//! Nothing here waits, and a turn is bounded: at most [`READ_BYTES`] are read, and no more requests
-//! are handled while [`OUTPUT_FRAMES_MAX`] frames wait to be sent, beside those of the lanes. So an
-//! application that asks and does not read is not heard, and after the listener's patience it is
-//! detached.
+//! Nothing here waits, and a turn is bounded: it reads at most [`READ_BYTES`], and handles no
+//! further request while [`OUTPUT_FRAMES_MAX`] frames wait to be sent, besides those of the lanes.
+//! So if an application sends requests and does not read the answers, the service stops reading its
+//! requests, and detaches it after the listener's patience.
 
 mod shared;
 

@@ -1,4 +1,4 @@
-//! From a path to lanes.
+//! Connects to the service at a path, up to the lanes.
 
 use std::io;
 use std::os::fd::OwnedFd;

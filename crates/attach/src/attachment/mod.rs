@@ -1,7 +1,7 @@
 //! The application's side of an attachment.
 //!
-//! [`Attachment::connect`] and [`Attachment::grow`] wait for the service, for a time at most;
-//! nothing else does.
+//! [`Attachment::connect`] and [`Attachment::grow`] wait for the service, up to a given time.
+//! Nothing else here waits.
 
 mod connect;
 mod wire;

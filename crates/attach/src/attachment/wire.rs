@@ -1,4 +1,5 @@
-//! The application's end of the socket: messages with their descriptors, now or in some time.
+//! The application's end of the socket: receives messages with their descriptors, at once or within
+//! a time.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,9 +1,9 @@
-//! The service's socket: who connects, until it has said hello (D1).
+//! The service's socket, and connections until they have sent a hello (D1).
 //!
-//! Nothing here waits, and whatever strangers do is bounded: how many connections there are that
-//! have not said hello, in all and per user; how long each has for it; how much is read and how
-//! many are accepted in a turn; and how many applications there are. Who is beyond a bound is told
-//! so, if it reads, and closed.
+//! Nothing here waits, and all use by strangers is bounded: the number of connections without a
+//! hello, in total and per user; the time until the hello; the bytes read and the connections
+//! accepted in a turn; and the number of applications. The listener tells a process that exceeds a
+//! bound so, if the process reads, and closes the connection.
 
 mod path;
 mod pending;

@@ -1,9 +1,10 @@
-//! A socket at a path: which of two services has it, and how it gets there.
+//! A socket at a path: how a service puts it there, and which of two services owns it.
 //!
-//! A file beside it, `PATH.lock`, is locked for as long as a service has the socket, and stays when
-//! the service has ended. Whoever has the lock may replace a socket that a dead service has left.
-//! The new socket is bound under another name, `PATH.new`, gets its mode, and is renamed: at its
-//! path it is never seen with another mode, and an old one is replaced in one step.
+//! The service locks a file beside the socket, `PATH.lock`, as long as it has the socket. The file
+//! stays when the service has ended. The holder of the lock may replace a socket that a dead
+//! service has left. It binds the new socket under another name, `PATH.new`, sets its mode, and
+//! renames it. So the socket at the path never has another mode, and replaces an old one in one
+//! step.
 
 use std::ffi::OsString;
 use std::io;

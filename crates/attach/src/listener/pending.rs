@@ -1,4 +1,4 @@
-//! Connections that have not said hello yet.
+//! Connections that have not yet sent a hello.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -1,6 +1,7 @@
-//! What each side may say when (D1), without sockets: bytes come in, checked messages come out.
+//! Which messages each side may send, and when (D1), without sockets: bytes go in, checked messages
+//! come out.
 //!
-//! A session is over after a violation or a detach: it takes no more bytes.
+//! A session is over after a violation or a detach. It then takes no more bytes.
 
 mod application;
 mod handover;

@@ -1,4 +1,4 @@
-//! A service that breaks the rules: an application says so, and keeps nothing.
+//! A service that breaks the rules. The application reports it, and keeps nothing.
 
 use std::fs::File;
 use std::os::unix::net::UnixListener;

@@ -1,4 +1,4 @@
-//! A service whose system has no more descriptors of files.
+//! A service whose process has no more file descriptors.
 
 use std::fs::File;
 use std::path::Path;

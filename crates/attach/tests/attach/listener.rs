@@ -1,4 +1,4 @@
-//! The service's socket at its path, and who is let in.
+//! The service's socket at its path, and the processes that the listener accepts.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;

@@ -1,4 +1,4 @@
-//! What attachments cost, and that it is given back.
+//! The cost of attachments, and that all of it is given back.
 
 use petasos_attach::Changed::{GaveUp, Grown};
 use petasos_attach::ListenerConfig;

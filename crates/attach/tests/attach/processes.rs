@@ -1,4 +1,4 @@
-//! An application that is a process of its own.
+//! An application in a process of its own.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! A connection whose user writes what it likes.
+//! A connection on which a test writes arbitrary bytes.
 
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};

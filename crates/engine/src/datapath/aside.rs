@@ -1,11 +1,12 @@
-//! Inbound items that have passed all engines and wait, since the application takes no more of
-//! their calls now, while those of other calls go on.
+//! Inbound items that have passed all engines and wait because the application takes no more items
+//! of their calls now. Items of other calls continue.
 //!
 //! # Invariants
-//! - An item of a call that has some here comes here, too, so that their order stays. Only what
-//!   ends the call passes them.
-//! - When the end or the cancel of a call leaves the datapath, what it has here is void.
-//! - To wait and to go on take the same time, however many items wait.
+//!
+//! - If a call has items here, its next items come here, too, so that they keep their order. Only
+//!   items that end the call pass them.
+//! - When the end or the cancel of a call leaves the datapath, its items here are void.
+//! - Adding and resuming take constant time, however many items wait.
 
 use std::collections::{HashMap, VecDeque};
 

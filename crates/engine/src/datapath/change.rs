@@ -1,7 +1,8 @@
 //! Changes of a datapath while calls run (E5 to E7).
 //!
-//! Each is made between two runs. Items stay where they are, or go back to the queue that they came
-//! from: none is lost, none is repeated, and no item passes an engine twice that did not hold it.
+//! Each change is made between two runs. Items stay where they are, or return to the queue from
+//! which they came. No item is lost or repeated, and no item passes an engine twice unless the
+//! engine held it.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is counted of engines.
+//! The counters of engines.
 
 use std::cell::Cell;
 

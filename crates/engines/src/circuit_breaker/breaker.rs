@@ -1,7 +1,7 @@
 //! The breaker of a key.
 //!
-//! While it is closed it is made of atomics. Its lock is taken by calls that come when it is half
-//! open, and by those that open or close it.
+//! A closed breaker consists of atomics. Only calls that arrive when it is half open, and calls
+//! that open or close it, take its lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

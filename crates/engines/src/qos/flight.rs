@@ -1,7 +1,7 @@
-//! How much of an application's requests is under way: behind the engine, and not answered.
+//! Counts how much of an application's requests is under way: behind the engine, and not answered.
 //!
-//! What is under way waits in rings, sockets and the other host, where no policy orders it. The
-//! less of it there is, the sooner a small message is through; but with too little, the way is not
+//! Requests under way wait in rings, sockets and the other host, where no policy orders them. The
+//! fewer bytes are under way, the sooner a small message arrives. With too few, the path is not
 //! full.
 
 use petasos_engine::{CallId, Decompose, Item, ItemKind, Work};

@@ -1,4 +1,4 @@
-//! In which order items leave.
+//! The orders in which items leave.
 
 use petasos_engine::{PolicyError, Time};
 use serde::Deserialize;

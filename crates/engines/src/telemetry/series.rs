@@ -1,4 +1,4 @@
-//! What is counted of the calls of a key.
+//! The counters of the calls of a key.
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{Code, SharedHistogram, Time, log_linear_quantile};

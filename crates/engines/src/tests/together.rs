@@ -1,5 +1,5 @@
-//! All kinds in one datapath, with calls, changes and time at random: no item is lost or repeated,
-//! items of a call keep their order, and what is held goes on in time.
+//! All kinds in one datapath, with random calls, changes and times. No item is lost or repeated,
+//! items of a call keep their order, and held items continue in time.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Unary messages for callers and servers without a native layout (R4).
+//! Unary messages of callers and servers without a native layout (R4).
 
 use petasos_abi::Request;
 use petasos_call::{Code, Encoding};

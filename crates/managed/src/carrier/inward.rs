@@ -1,7 +1,7 @@
 //! Streams that this process serves.
 //!
-//! The service speaks in messages, the loop's handlers in exchanges (R14 to R21); here is the
-//! caller's half of each stream.
+//! The service uses messages, and the loop's handlers use exchanges (R14 to R21). This module is
+//! the caller's half of each stream.
 
 use std::collections::VecDeque;
 

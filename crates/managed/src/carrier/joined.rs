@@ -1,4 +1,4 @@
-//! An attachment to the service, with all that belongs to it alone.
+//! An attachment to the service, with the state that belongs to it alone.
 
 use std::collections::VecDeque;
 

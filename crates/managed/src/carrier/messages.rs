@@ -1,4 +1,4 @@
-//! Messages of streams, as the service has them and as the ends of streams want them.
+//! Converts messages of streams between the service's form and the form that the stream's end uses.
 
 use petasos_call::stream::Message;
 use petasos_call::{Codec, Encoding, Status};

@@ -1,8 +1,9 @@
-//! The carrier: what it knows, and how it attaches.
+//! The carrier: its state, and how it attaches.
 //!
-//! `receive` brings what the service says to the endpoint, `send` what the endpoint says to the
-//! service; `unary`, `outward` and `inward` translate calls, streams of this process, and streams
-//! that it serves; `bytes` is `unary` for messages that are to be protobuf.
+//! `receive` passes on descriptors from the service to the endpoint, and `send` passes on events of
+//! the endpoint to the service. `unary`, `outward` and `inward` translate unary calls, streams that
+//! this process has begun, and streams that it serves. `bytes` does the work of `unary` for
+//! messages that must be protobuf.
 
 mod bytes;
 mod inward;

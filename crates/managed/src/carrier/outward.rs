@@ -1,8 +1,9 @@
 //! Streams that this process has begun.
 //!
-//! The loop speaks to a server in exchanges (R14 to R21); here is the server's half of each stream,
-//! whose handler is the service. What the service says while the stream has no room for it waits in
-//! the receive heap, and what the send heap has no room for waits in the stream.
+//! The loop talks to a server in exchanges (R14 to R21). This module is the server's half of each
+//! stream, with the service as the handler. Messages from the service for which the stream has no
+//! room wait in the receive heap, and messages for which the send heap has no room wait in the
+//! stream.
 
 use std::collections::VecDeque;
 

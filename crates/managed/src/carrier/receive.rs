@@ -1,4 +1,4 @@
-//! What the service says.
+//! Handles descriptors from the service.
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request};
 use petasos_attach::Changed;

@@ -1,4 +1,4 @@
-//! The numbers under which requests are delivered: those of unary calls, and those of exchanges.
+//! The numbers of delivered requests. A bit in the number tells exchanges from unary calls.
 
 use petasos_abi::{CallNumber, Side};
 

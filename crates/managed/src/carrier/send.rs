@@ -1,4 +1,4 @@
-//! What the endpoint says.
+//! Passes events of the endpoint on to the service.
 
 use petasos_abi::{CallNumber, Contents, Descriptor};
 use petasos_call::{BindRequest, Code, Encoding, HEAD_BYTES, Status};

@@ -1,11 +1,12 @@
 //! D14: the service is replaced while calls run.
 //!
-//! When the service says that it has a successor, the carrier attaches a second time. Once all that
-//! this process serves and calls is known there too, it says so; and when the service says that
-//! others are as far, calls begin at the successor. What is under way ends where it has begun.
+//! When the service announces a successor, the carrier attaches a second time, to the successor. As
+//! soon as the successor knows everything that this process serves and calls, the carrier reports
+//! this to the service. When the service answers that the other applications are ready, too, calls
+//! begin at the successor. Calls that run end where they have begun.
 //!
-//! Invariants: there are two attachments at most. A call that was put into a lane stays there. One
-//! that was not, and a stream whose call has not begun, begin in the attachment in which calls
+//! Invariants: there are at most two attachments. A call that was put into a lane stays there. A
+//! call that was not, and a stream whose call has not begun, begin in the attachment in which calls
 //! begin.
 
 use petasos_base::Time;

@@ -1,4 +1,4 @@
-//! Unary calls: framed messages to descriptors, and back.
+//! Unary calls: converts framed messages to descriptors, and back.
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request, TIME_NEVER};
 use petasos_buf::MsgBuf;

@@ -1,4 +1,4 @@
-//! What waits for room, and what its end is called if there will be none.
+//! Calls, binds and answers that wait for room, and the errors of those that will never have room.
 
 use petasos_abi::CallNumber;
 use petasos_buf::MsgBuf;

@@ -101,7 +101,7 @@ fn check_entry(layouts: &Layouts, plan: Plan<'_>, op: &Op, (key, value): (Kind, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(petasos_cases::kept())]
 
     #[test]
     fn plans_are_what_layouts_and_descriptors_say(set in random::descriptor_set()) {

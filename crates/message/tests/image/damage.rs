@@ -76,7 +76,7 @@ fn m23_what_changes_while_it_is_copied_makes_a_good_copy_or_none() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(petasos_cases::kept())]
 
     #[test]
     fn m26_bytes_may_be_anything(mut image in proptest::collection::vec(any::<u8>(), 0..2000)) {

@@ -97,7 +97,7 @@ fn m20_m22_m26_m27_images_are_accepted_read_and_copied() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(petasos_cases::kept())]
 
     #[test]
     fn m22_m26_hold_for_any_schema(set in common::random::descriptor_set(), seed: u64) {

@@ -10,10 +10,7 @@ use crate::schemas::descriptor_set;
 use crate::support::Fixture;
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(150)
-    })]
+    #![proptest_config(petasos_cases::kept_with(150))]
 
     #[test]
     fn what_is_printed_is_what_the_oracle_reads(set in descriptor_set(), seed in any::<u64>()) {

@@ -54,6 +54,8 @@ fn templates_are_short() {
 }
 
 proptest! {
+    #![proptest_config(petasos_cases::kept())]
+
     #[test]
     fn templates_of_any_schema_read_as_messages(set in descriptor_set()) {
         let set = set.encode_to_vec();

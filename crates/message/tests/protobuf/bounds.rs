@@ -86,7 +86,7 @@ fn every_truncation_is_refused_or_a_message() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(petasos_cases::kept_with(200))]
 
     /// M28, M30
     #[test]

@@ -10,7 +10,7 @@ use crate::schemas::descriptor_set;
 use crate::support::{Fixture, encode};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(petasos_cases::kept_with(200))]
 
     /// M28, M29, M31
     #[test]

@@ -1,4 +1,4 @@
-//! Peers that do what no honest one does. Each costs a bounded amount, and others are served.
+//! Peers that break the rules on purpose. Each costs a bounded amount, and others are served.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream, UdpSocket};

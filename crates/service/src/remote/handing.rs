@@ -1,5 +1,5 @@
-//! What applications of this host say, on its way to the transport; and how calls that they make
-//! are answered.
+//! Passes items of this host's applications to the transport, and answers to their calls back to
+//! them.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Streams between hosts that one end does not read (D8): what waits here for the transport is
-//! bounded, and what waits at the transport is told when there is room.
+//! Streams between hosts that one end does not read (D8). Bounds the messages that wait here for
+//! the transport, and tells the transport when there is room for messages that wait there.
 
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};

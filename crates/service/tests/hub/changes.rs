@@ -1,4 +1,4 @@
-//! Policies that come, change and go while calls run.
+//! Policies that are added, changed and removed while calls run.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Applications that say anything.
+//! Applications that send arbitrary descriptors.
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request, Side};
 use petasos_base::Rng;

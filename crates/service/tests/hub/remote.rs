@@ -1,4 +1,4 @@
-//! Calls that leave the host and come in, with a transport that is the test.
+//! Calls to and from other hosts. The test is the transport.
 
 use petasos_abi::{CallNumber, Descriptor, Request};
 use petasos_base::Time;

@@ -1,4 +1,4 @@
-//! A transport, applications and peers that do anything, in any order.
+//! A transport, applications and peers that act at random, in any order.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Messages of other hosts that come as images (R4, M26).
+//! Messages from other hosts that arrive as images (R4, M26).
 
 use petasos_base::{Rng, Time};
 use petasos_call::{Code, Metadata, Status};

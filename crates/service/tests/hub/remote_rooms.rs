@@ -1,4 +1,4 @@
-//! When the transport is told that a message for which there was no room may be offered again.
+//! When the hub tells the transport to offer a message again for which there was no room.
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request};
 use petasos_service::{ApplicationLimits, RemoteCall, RemoteEvent};

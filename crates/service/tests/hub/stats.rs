@@ -1,4 +1,4 @@
-//! What is counted of applications' calls.
+//! The counters of applications' calls.
 
 use std::fmt::Write as _;
 

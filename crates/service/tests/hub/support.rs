@@ -1,5 +1,5 @@
-//! Applications of a test: they write their send heaps and read their receive heaps through the
-//! files that they were given, as another process would.
+//! Applications for tests. They write their send heaps and read their receive heaps through the
+//! file descriptors that they were given, as another process would.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -103,7 +103,8 @@ fn write(text: &str) {
 
 /// What draws a frame into so many rows and columns. The engines get a third of the rows.
 fn drawn(frame: &Frame, (order, note): (Order, &str), (rows, columns): (usize, usize)) -> String {
-    let [calls, engines] = frame.tables();
+    // Lines that are too long are cut, so that each row stays a line.
+    let [calls, engines] = frame.tables_within(usize::MAX);
     let engine_rows = engines.lines().count().min(rows / 3);
     let call_rows = rows.saturating_sub(engine_rows + 4);
     let order = format!("{order:?}").to_lowercase();

@@ -59,7 +59,6 @@ fn replace(chain: &mut Chain, address: SocketAddr, options: &[&str]) {
 }
 
 #[test]
-#[ignore = "open: now and then a call or stream of the calling host hangs, see ADR 20.9"]
 fn the_host_that_is_called_is_replaced_and_loses_and_repeats_nothing() {
     let (mut there, there_at) = Chain::start_reached("called-there", THERE, &[]);
     let (here, _) = Chain::start_reached("called-here", HERE, &[]);
@@ -103,7 +102,6 @@ fn the_host_that_calls_and_is_not_called_is_replaced_and_loses_and_repeats_nothi
 }
 
 #[test]
-#[ignore = "open: now and then a call or stream of the calling host hangs, see ADR 20.9"]
 fn hosts_that_are_replaced_in_turns_lose_and_repeat_nothing() {
     let (mut there, there_at) = Chain::start_reached("turns-there", THERE, &[]);
     let (mut here, here_at) = Chain::start_reached("turns-here", HERE, &[]);
