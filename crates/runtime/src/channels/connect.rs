@@ -292,9 +292,8 @@ mod tests {
 
         // A call that waits for a slot makes the channel grow.
         let mut rng = Rng::new(1);
-        let mut pick = |entry: &mut ChannelEntry| {
-            entry.core.pick(CallOptions::default(), at_ms(1), &mut rng)
-        };
+        let mut pick =
+            |entry: &mut ChannelEntry| entry.core.pick(CallOptions::default(), at_ms(1), &mut rng);
         let taken = (0..SLOTS).map(|_| pick(&mut entry)).collect::<Vec<_>>();
         let Pick::Wait(ticket) = pick(&mut entry) else { panic!("there is no slot") };
         let peer = connect_action(&mut entry, at_ms(10));

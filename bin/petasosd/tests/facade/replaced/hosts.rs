@@ -74,6 +74,21 @@ fn the_host_that_is_called_is_replaced_and_loses_and_repeats_nothing() {
 }
 
 #[test]
+fn hosts_with_packets_over_tcp_are_replaced_and_lose_and_repeat_nothing() {
+    let tcp = ["--transport", "tcp"];
+    let (mut there, there_at) = Chain::start_reached("tcp-there", THERE, &tcp);
+    let (mut here, here_at) = Chain::start_reached("tcp-here", HERE, &tcp);
+    let (counts, _server) = Counting::serve(&there.daemon);
+    let loads = loads(&here, there_at);
+    for _ in 0..3 {
+        loads.iter().for_each(Load::await_more);
+        replace(&mut there, there_at, &tcp);
+        replace(&mut here, here_at, &tcp);
+    }
+    check(&counts, &loads.map(Load::stop));
+}
+
+#[test]
 fn the_host_that_calls_is_replaced_and_loses_and_repeats_nothing() {
     let (there, there_at) = Chain::start_reached("calls-there", THERE, &[]);
     let (mut here, here_at) = Chain::start_reached("calls-here", HERE, &[]);
