@@ -165,3 +165,20 @@ fn a_drain_does_not_wait_for_clients_without_calls() {
         connection.closed().await;
     });
 }
+
+/// Otherwise a client takes the server for one that cannot be reached, and waits before it tries
+/// again.
+#[test]
+fn a_client_that_connects_as_a_server_drains_is_told_to_connect_elsewhere() {
+    run(async {
+        let server = server(|_| {}).await;
+        let mut late = TcpStream::connect(server.address).await.unwrap();
+        // The server has accepted the connection when it serves the next one.
+        unary(&server.connect().await, "/echo", b"once").await.unwrap();
+        server.drain.start(LONG);
+        tokio::time::sleep(SHORT).await;
+        frames::greet(&mut late).await;
+        assert_eq!(last_words(&mut late).await, Some((0, Vec::new())));
+        server.task.await.unwrap();
+    });
+}

@@ -7,7 +7,7 @@ use h2::Reason;
 use h2::server::Connection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::life::{Event, FAREWELL, Life};
 use super::listener::{NOWHERE, Stream};
@@ -66,12 +66,18 @@ impl Server {
         }
     }
 
-    /// Waits for a client's handshake, until it takes too long or the server shuts down.
+    /// Waits for a client's handshake, until it takes too long. If the server shuts down, the
+    /// client has [`FAREWELL`] to finish it: then it learns that it has to connect elsewhere, and
+    /// does not take the server for one that cannot be reached.
     async fn begun<R>(&self, beginning: impl Future<Output = R>) -> Option<R> {
+        let shut_down = async {
+            self.drain.clone().started().await;
+            sleep(FAREWELL).await;
+        };
         tokio::select! {
             biased;
             begun = timeout(self.config.handshake_timeout, beginning) => begun.ok(),
-            _ = self.drain.clone().started() => None,
+            () = shut_down => None,
         }
     }
 

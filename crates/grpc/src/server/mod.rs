@@ -108,10 +108,12 @@ async fn serve_at(listener: Listener, routes: Arc<dyn Routes>, config: GrpcConfi
         let quota = Quota::new(config.connections_per_address_max);
         let server = Arc::new(connection::Server { routes, config, drain });
         loop {
+            // A client that is told to leave connects again at once: not to this server.
             let accepted = tokio::select! {
+                biased;
                 end = &mut drained => break end,
-                accepted = listener.accept(&free) => accepted,
                 Some(_) = tasks.join_next() => continue,
+                accepted = listener.accept(&free) => accepted,
             };
             let (stream, permit) = accepted;
             let Some(counted) = quota.take(stream.holder()) else {

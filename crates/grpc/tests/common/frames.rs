@@ -26,9 +26,14 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 /// A connection that has begun, by hand.
 pub async fn begin(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
+    greet(&mut stream).await;
+    stream
+}
+
+/// Begins a connection.
+pub async fn greet(stream: &mut TcpStream) {
     stream.write_all(PREFACE).await.unwrap();
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
-    stream
 }
 
 /// The next frame's type, flags and payload; none at the stream's end.
