@@ -15,13 +15,16 @@ use crate::tools;
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The tested crates, which contain `unsafe` or are directly above such crates: shared memory,
-/// messages, buffers, packet I/O, and the C library.
-const PACKAGES: [&str; 8] = [
+/// messages, buffers, packet I/O, plug-ins, and the C library.
+const PACKAGES: [&str; 11] = [
+    "petasos-base",
     "petasos-buf",
     "petasos-shm",
+    "petasos-plugin",
     "petasos-netio-shm",
     "petasos-netio-udp",
     "petasos-netio-local",
+    "petasos-netio-xdp",
     "petasos-message",
     "petasos-endpoint",
     "petasos-capi",

@@ -171,7 +171,7 @@ impl World {
         let Some(at) = self.pick_one(&self.connects) else { return };
         let peer = self.connects.swap_remove(at);
         if self.rng.below(100) >= percent {
-            return self.core.handle_failed(peer, self.now, &mut self.rng);
+            return self.core.handle_failed(peer, &mut self.rng);
         }
         let slots = 1 + self.rng.below(6) as u32;
         let Some(index) = self.core.handle_connected(peer, slots, self.now) else { return };

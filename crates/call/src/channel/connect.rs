@@ -198,11 +198,12 @@ impl ChannelCore {
         let may =
             |&number: &u32| !self.peer_at(number).connecting && sessions(number) < SESSIONS_MAX;
         let candidates: Vec<u32> = numbers.filter(may).collect();
-        let due = |&&number: &&u32| self.peer_at(number).grow_at <= now;
+        let due = |&&number: &&u32| self.peer_at(number).growth.next_at <= now;
         if let Some(&number) = candidates.iter().filter(due).min_by_key(|&&n| sessions(n)) {
             self.growing = Some(number);
             self.open(number, SLOTS_MORE, now);
-        } else if let Some(later) = candidates.iter().map(|&n| self.peer_at(n).grow_at).min() {
+        } else if let Some(later) = candidates.iter().map(|&n| self.peer_at(n).growth.next_at).min()
+        {
             self.wake(later);
         }
     }
@@ -240,7 +241,9 @@ impl ChannelCore {
     fn open(&mut self, number: u32, slots: u32, now: Time) {
         let peer = &mut self.peers[number as usize];
         peer.connecting = true;
-        peer.backoff.on_start(now);
+        let grows = self.growing == Some(number);
+        let backoff = if grows { &mut peer.growth } else { &mut peer.backoff };
+        backoff.on_start(now);
         let index = PeerIndex { number, generation: peer.generation };
         self.actions.push_back(Action::Connect { peer: index, address: peer.address, slots });
     }

@@ -63,9 +63,11 @@ pub(super) struct Peer {
     pub connecting: bool,
     /// Attempts have failed since the server was last ready.
     pub failing: bool,
+    /// Of attempts while no session is open.
     pub backoff: Backoff,
-    /// The earliest time for requesting an additional session.
-    pub grow_at: Time,
+    /// Of attempts to open additional sessions. They say nothing about how long the server has been
+    /// connected.
+    pub growth: Backoff,
     /// Its index in the channel's list of servers, if it is ready and listed.
     pub server: Option<usize>,
     /// Sessions by place. `room` has a bit for each one that accepts a call.
@@ -95,7 +97,7 @@ impl Peer {
             connecting: false,
             failing: false,
             backoff: Backoff::default(),
-            grow_at: Time::ZERO,
+            growth: Backoff::default(),
             server: None,
             places: Vec::new(),
             room: 0,

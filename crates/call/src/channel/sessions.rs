@@ -3,7 +3,7 @@
 use petasos_base::{Rng, Time};
 
 use super::connect::Pressure;
-use super::peer::Session;
+use super::peer::{Backoff, Session};
 use super::{Action, Avoid, ChannelCore, PeerIndex, SessionIndex};
 use crate::balance::{Report, Server};
 
@@ -18,9 +18,13 @@ impl ChannelCore {
     ) -> Option<SessionIndex> {
         let generation = self.next_generation();
         let capacity = if self.config.streams { slots / 2 } else { slots };
+        let grows = self.growing == Some(peer.number);
         let entry = self.peer_mut(peer)?;
         entry.connecting = false;
-        entry.backoff.on_success();
+        match grows {
+            true => entry.growth = Backoff::default(),
+            false => entry.backoff.on_success(),
+        }
         self.on_connect_over(peer.number);
         let entry = &mut self.peers[peer.number as usize];
         if !entry.listed || capacity == 0 {
@@ -40,11 +44,12 @@ impl ChannelCore {
     }
 
     /// Handles a session that could not be opened.
-    pub fn handle_failed(&mut self, peer: PeerIndex, now: Time, rng: &mut Rng) {
+    pub fn handle_failed(&mut self, peer: PeerIndex, rng: &mut Rng) {
+        let grows = self.growing == Some(peer.number);
         let Some(entry) = self.peer_mut(peer) else { return };
         entry.connecting = false;
-        entry.backoff.on_failure(rng);
-        entry.grow_at = entry.backoff.next_at.max(now);
+        let backoff = if grows { &mut entry.growth } else { &mut entry.backoff };
+        backoff.on_failure(rng);
         entry.failing = entry.server.is_none();
         if entry.failing {
             let address = entry.address;

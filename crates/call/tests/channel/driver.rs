@@ -80,9 +80,9 @@ impl Driver {
         self.core.handle_connected(peer, slots, at(ms)).expect("the session is wanted")
     }
 
-    pub fn failed(&mut self, port: u16, ms: u64) {
+    pub fn failed(&mut self, port: u16) {
         let peer = self.peer(port);
-        self.core.handle_failed(peer, at(ms), &mut self.rng);
+        self.core.handle_failed(peer, &mut self.rng);
     }
 
     pub fn state(&self, port: u16, ms: u64) -> PeerState {

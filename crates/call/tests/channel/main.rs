@@ -42,7 +42,7 @@ fn pick_first_tries_one_after_the_other_and_stays_with_the_first() {
     let mut driver = Driver::new(Balance::PickFirst, 3);
     let ticket = driver.wait(CallOptions::default(), 0);
     assert_eq!(driver.connects(0), [(1, 32)]);
-    driver.failed(1, 1);
+    driver.failed(1);
     assert_eq!(driver.outcome(1), None, "two others are left");
     assert_eq!(driver.connects(1), [(2, 32)]);
     let session = driver.connected(2, 32, 2);
@@ -57,9 +57,9 @@ fn calls_fail_while_all_servers_back_off_unless_they_wait_for_ready() {
     let hasty = driver.wait(CallOptions::default(), 0);
     let patient = driver.wait(PATIENT, 0);
     driver.connects(0);
-    driver.failed(1, 1);
+    driver.failed(1);
     assert_eq!(driver.outcome(1), None, "the other may still connect");
-    driver.failed(2, 2);
+    driver.failed(2);
     let error = PickError::Unreachable { servers: 2, last: address(2) };
     assert_eq!(driver.outcome(2), Some((hasty, Err(error))));
     assert_eq!(driver.outcome(2), None);
@@ -81,7 +81,7 @@ fn connects_back_off_as_grpc_does() {
     let (mut now, mut base) = (0, 1000.0f64);
     for _ in 0..14 {
         assert_eq!(driver.connects(now), [(1, 32)]);
-        driver.failed(1, now + 3);
+        driver.failed(1);
         assert_eq!(driver.connects(now + 3), []);
         let next = driver.timeout_ms() + 1;
         let wait = (next - now) as f64;
@@ -92,7 +92,7 @@ fn connects_back_off_as_grpc_does() {
     let session = driver.connected(1, 32, now);
     driver.core.handle_lost(session, at(now + 60_000));
     assert_eq!(driver.connects(now + 60_000), [(1, 32)], "at once after a long life");
-    driver.failed(1, now + 60_001);
+    driver.failed(1);
     driver.connects(now + 60_001);
     let wait = driver.timeout_ms() - now - 60_000;
     assert!((790..=1210).contains(&wait), "from the start again: {wait}");
@@ -221,13 +221,38 @@ fn a_refused_growth_leaves_the_server_ready_and_waits() {
     driver.session(2000);
     let ticket = driver.wait(CallOptions::default(), 2000);
     assert_eq!(driver.connects(2001), [(1, 64)]);
-    driver.failed(1, 2002);
+    driver.failed(1);
     assert_eq!(driver.outcome(2002), None);
     assert_eq!(driver.state(1, 2002), PeerState::Ready);
     assert_eq!(driver.connects(2700), [], "it has refused a moment ago");
     assert_eq!(driver.connects(3300), [(1, 64)]);
     driver.ended(session, 3300);
     assert_eq!(driver.outcome(3300), Some((ticket, Ok(session))));
+}
+
+/// A server that restarts is dialled at once, also if the channel has just grown.
+#[test]
+fn a_server_that_was_connected_for_long_has_not_failed_because_the_channel_has_grown() {
+    for has_grown in [true, false] {
+        let mut driver = Driver::new(Balance::PickFirst, 1);
+        driver.core.connect();
+        driver.connects(0);
+        let mut sessions = vec![driver.connected(1, 1, 0)];
+        let running = driver.session(5000);
+        let ticket = driver.wait(CallOptions::default(), 5000);
+        assert_eq!(driver.connects(5001), [(1, 64)]);
+        match has_grown {
+            true => sessions.push(driver.connected(1, 1, 5002)),
+            false => driver.failed(1),
+        }
+        driver.core.handle_abandoned(ticket);
+        driver.ended(running, 5003);
+        sessions.iter().for_each(|session| driver.core.handle_lost(*session, at(5004)));
+        let ticket = driver.wait(CallOptions::default(), 5004);
+        assert_eq!(driver.connects(5004), [(1, 32)]);
+        let session = driver.connected(1, 1, 5005);
+        assert_eq!(driver.outcome(5005), Some((ticket, Ok(session))));
+    }
 }
 
 #[test]
@@ -364,7 +389,7 @@ fn a_connect_that_is_not_wanted_any_more_is_refused() {
     driver.core.handle_addresses(&[address(2)], at(1));
     assert_eq!(driver.core.handle_connected(peer, 8, at(2)), None);
     assert_eq!(driver.core.handle_connected(peer, 8, at(3)), None);
-    driver.core.handle_failed(peer, at(3), &mut Rng::new(1));
+    driver.core.handle_failed(peer, &mut Rng::new(1));
     assert_eq!(driver.connects(3), [(2, 32)]);
 }
 

@@ -115,7 +115,7 @@ async fn connect(channel: Weak<Inner>, peer: PeerIndex, address: SocketAddr, nam
                 session
             }
             Err(status) => {
-                state.core.handle_failed(peer, now, &mut state.rng);
+                state.core.handle_failed(peer, &mut state.rng);
                 state.last_failure = Some(status.clone());
                 None
             }

@@ -47,7 +47,6 @@ impl Channels {
         for session in self.closing.drain(..) {
             endpoint.close_session(session);
         }
-        let now = endpoint.context().now();
         let mut by_node = |endpoint: &mut Endpoint<S>, server: Dialled<'_>, slots| {
             let session = endpoint.connect_with_slots(server.address, slots);
             session.map_err(|error| error.to_string())
@@ -70,7 +69,7 @@ impl Channels {
                 match dial(endpoint, Dialled { address, name }, opening.slots) {
                     Ok(session) => opening.session = Some(session),
                     Err(why) => {
-                        self.failed(&opening, why, now);
+                        self.failed(&opening, why);
                         continue;
                     }
                 }
@@ -80,12 +79,12 @@ impl Channels {
     }
 
     /// Notes that a session could not be opened.
-    fn failed(&mut self, opening: &Opening, why: String, now: Time) {
+    fn failed(&mut self, opening: &Opening, why: String) {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(opening.channel as usize).and_then(Option::as_mut);
         let Some(entry) = entry else { return };
         entry.last_error = why;
-        entry.core.handle_failed(opening.peer, now, rng);
+        entry.core.handle_failed(opening.peer, rng);
         self.mark_dirty(opening.channel);
     }
 
@@ -136,7 +135,7 @@ impl Channels {
                     let why = cx.session_error(session);
                     let why = why.map_or("no session".to_owned(), |error| error.to_string());
                     self.closing.push(session);
-                    self.failed(&opening, why, cx.now());
+                    self.failed(&opening, why);
                 }
             }
         }
