@@ -65,10 +65,9 @@ impl ChannelCore {
     /// well; later ends of these calls are ignored.
     pub fn handle_lost(&mut self, session: SessionIndex, now: Time) {
         let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
-        if peer.remove(session).is_none() {
-            return;
-        }
-        let is_early = now < peer.backoff.next_at;
+        let Some(lost) = peer.remove(session) else { return };
+        // Of one that drained, it was known.
+        let is_early = !lost.draining && now < peer.backoff.next_at;
         self.lookups.on_failure();
         self.on_fewer(session.peer, is_early);
     }
@@ -82,7 +81,8 @@ impl ChannelCore {
     }
 
     /// Like [`ChannelCore::handle_draining`], where another process is at the server's address
-    /// already (C22): calls wait until that one is connected, which is tried soon.
+    /// already (C22), or the server wants another connection (HTTP/2's GOAWAY): calls wait until
+    /// that is there, which is tried soon.
     pub fn handle_succeeded(&mut self, session: SessionIndex) {
         let Some(peer) = self.peers.get_mut(session.peer as usize) else { return };
         if peer.session(session).is_some_and(|session| !session.draining) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use h2::Reason;
 use h2::client::SendRequest;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, TE, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
@@ -130,6 +131,14 @@ impl Connection {
     /// Whether the connection has ended, and with it all its calls.
     pub fn is_closed(&self) -> bool {
         self.shared.alive.has_changed().is_err()
+    }
+
+    /// Whether the server has told this client to begin its calls on another connection (a GOAWAY
+    /// without an error), as servers do that restart or limit the age of connections.
+    pub fn is_left(&self) -> bool {
+        let ready = self.requests.clone().poll_ready(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Err(error)) = ready else { return false };
+        error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
     }
 
     /// Waits until the connection has ended, without keeping it open.

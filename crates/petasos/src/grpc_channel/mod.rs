@@ -378,12 +378,12 @@ impl State {
 
     /// Handles a session that has ended, or accepts no more calls.
     pub(super) fn lose(&mut self, session: SessionIndex, now: Time) {
-        self.core.handle_lost(session, now);
-        if let Some(entry) = self.connections.get_mut(session.number())
-            && entry.as_ref().is_some_and(|(known, _)| *known == session)
-        {
-            *entry = None;
+        let entry = self.connections.get_mut(session.number());
+        let entry = entry.and_then(|entry| entry.take_if(|(known, _)| *known == session));
+        if entry.is_some_and(|(_, connection)| connection.is_left()) {
+            self.core.handle_succeeded(session);
         }
+        self.core.handle_lost(session, now);
     }
 
     /// The status for a call that gets no server, with the reason why none could be reached.

@@ -126,3 +126,23 @@ async fn until(what: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
+
+/// Servers that restart, or limit the age of connections, have not failed.
+#[test]
+fn calls_do_not_fail_while_a_server_sends_its_clients_to_other_connections() {
+    run(async {
+        let mut config = GrpcConfig::default();
+        config.age_max = Some(Duration::from_millis(10));
+        let server = serve(&Service::default(), config);
+        let channel = Channel::connect(&target(&server)).await.expect("the server listens");
+        let client = GreeterClient::new(channel);
+        // Some twenty connections, each younger than what a failure would make the next one wait.
+        let until = std::time::Instant::now() + Duration::from_secs(1);
+        let mut calls = 0;
+        while std::time::Instant::now() < until {
+            client.greet(name("you")).await.expect("another connection is opened");
+            calls += 1;
+        }
+        assert!(calls > 20, "{calls} is too few");
+    });
+}
