@@ -193,10 +193,6 @@ fn fuzz_one(
     command.arg(root.join("fuzz/corpus").join(target));
     command.args(LIMITS).args(options).arg(format!("-max_total_time={seconds}"));
     command.args(["-print_final_stats=1", &format!("-artifact_prefix={}/", artifacts.display())]);
-    let dictionary = root.join("fuzz/dictionaries").join(format!("{target}.dict"));
-    if dictionary.exists() {
-        command.arg(format!("-dict={}", dictionary.display()));
-    }
     let status = command.current_dir(root).stderr(output).status();
     status.map(|status| status.success()).map_err(|error| format!("cannot run {target}: {error}"))
 }

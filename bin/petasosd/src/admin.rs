@@ -87,8 +87,8 @@ pub struct Desk {
     front: Front,
 }
 
-/// The other end.
-struct Bell {
+/// Where other threads send jobs to the loop.
+struct JobSender {
     jobs: SyncSender<Job>,
     wake: Arc<OwnedFd>,
 }
@@ -117,8 +117,8 @@ impl Desk {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wake = Arc::new(wake.map_err(|error| failed(&error))?);
         let (sender, jobs) = sync_channel(JOBS_MAX);
-        let bell = Bell { jobs: sender, wake: wake.clone() };
-        let front = Front::new(bell, Roles::new(options.viewers), audit, options.policies);
+        let jobs_to_loop = JobSender { jobs: sender, wake: wake.clone() };
+        let front = Front::new(jobs_to_loop, Roles::new(options.viewers), audit, options.policies);
         let counted = front.clone();
         let scraped =
             options.metrics.map(|place| metrics::serve(place, move || counted.clone().metrics()));
@@ -190,9 +190,9 @@ impl AsFd for Desk {
     }
 }
 
-impl Bell {
-    /// Brings a job to the loop, if there is room.
-    fn ring(&self, job: Job) -> bool {
+impl JobSender {
+    /// Sends a job to the loop, if there is room, and wakes it.
+    fn send(&self, job: Job) -> bool {
         let is_taken = self.jobs.try_send(job).is_ok();
         // A counter that is full is readable already.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());

@@ -22,13 +22,13 @@ pub(crate) struct Hold<R> {
     by_age: VecDeque<(u64, usize)>,
     /// The items of a call, by direction and by the call's index: no other call has that as long as
     /// an item is there.
-    ways: [Vec<Option<Way<R>>>; 2],
+    queued: [Vec<Option<Queued<R>>>; 2],
     next: u64,
 }
 
 /// Items of a call that go in one direction.
 #[derive(Clone, Copy, Debug)]
-struct Way<R> {
+struct Queued<R> {
     count: u32,
     /// The rank of the latest one.
     latest: R,
@@ -50,7 +50,7 @@ impl<R: Ord + Copy> Default for Hold<R> {
             free: Vec::new(),
             by_rank: BinaryHeap::new(),
             by_age: VecDeque::new(),
-            ways: [Vec::new(), Vec::new()],
+            queued: [Vec::new(), Vec::new()],
             next: 0,
         }
     }
@@ -68,7 +68,7 @@ impl<R: Ord + Copy> Hold<R> {
 
     /// The rank of the latest item of a call that is held, behind which others must stay.
     pub(crate) fn rank_of(&self, call: CallId, direction: Direction) -> Option<R> {
-        let way = self.ways[direction as usize].get(call.index as usize)?;
+        let way = self.queued[direction as usize].get(call.index as usize)?;
         way.map(|way| way.latest)
     }
 
@@ -90,11 +90,11 @@ impl<R: Ord + Copy> Hold<R> {
 
     /// Counts an item of a call. Gives its rank, which is not lower than that of an earlier one.
     fn follow(&mut self, call: CallId, direction: Direction, rank: R) -> R {
-        let (ways, at) = (&mut self.ways[direction as usize], call.index as usize);
-        if at >= ways.len() {
-            ways.resize(at + 1, None);
+        let (queued, at) = (&mut self.queued[direction as usize], call.index as usize);
+        if at >= queued.len() {
+            queued.resize(at + 1, None);
         }
-        let way = ways[at].get_or_insert(Way { count: 0, latest: rank });
+        let way = queued[at].get_or_insert(Queued { count: 0, latest: rank });
         (way.count, way.latest) = (way.count + 1, rank.max(way.latest));
         way.latest
     }
@@ -172,7 +172,7 @@ impl<R: Ord + Copy> Hold<R> {
     fn take(&mut self, slot: usize) -> Item {
         let Held { item, call, direction, .. } = self.slots[slot].take().expect("it is there");
         self.free.push(slot);
-        let way = &mut self.ways[direction as usize][call.index as usize];
+        let way = &mut self.queued[direction as usize][call.index as usize];
         let left = way.as_mut().expect("the item was counted");
         left.count -= 1;
         if left.count == 0 {

@@ -14,8 +14,8 @@ use crate::routes::NONE;
 /// A record's head, and the two pieces of a packet.
 const PIECES: usize = 3;
 
-/// The way that packets on a route can take now.
-enum Way {
+/// Where packets on a route can go now.
+enum Outlet {
     /// A connection whose socket may take something.
     Open(u32),
     /// There is a connection, but its socket is full or still connecting.
@@ -39,9 +39,9 @@ impl TcpIo {
                 continue;
             }
             let sent = match self.way(route) {
-                Way::Open(index) => self.send(index, &rest[..count]),
-                Way::Full => 0,
-                Way::None => self.drop_packets(count),
+                Outlet::Open(index) => self.send(index, &rest[..count]),
+                Outlet::Full => 0,
+                Outlet::None => self.drop_packets(count),
             };
             taken += sent;
             if sent < count {
@@ -77,9 +77,9 @@ impl TcpIo {
         for record in bytes.chunks(per_record * segment_bytes) {
             let datagrams = record.len().div_ceil(segment_bytes);
             let sent = match self.way(route) {
-                Way::Open(index) => self.send_record(index, record, segment_bytes),
-                Way::Full => false,
-                Way::None => self.drop_packets(datagrams) > 0,
+                Outlet::Open(index) => self.send_record(index, record, segment_bytes),
+                Outlet::Full => false,
+                Outlet::None => self.drop_packets(datagrams) > 0,
             };
             if !sent {
                 self.stats.tx_full += 1;
@@ -97,16 +97,16 @@ impl TcpIo {
 
     /// The way of packets on `route`. It begins with what is left of the packet before.
     #[inline]
-    fn way(&mut self, route: Route) -> Way {
+    fn way(&mut self, route: Route) -> Outlet {
         let index = self.routes.get(route).map_or(NONE, |entry| entry.connection);
         match self.connections.get_mut(index) {
             Some(connection) if !connection.is_dialling => {
                 match connection.flush(&mut self.stats.tx_syscalls) {
-                    Ok(true) => Way::Open(index),
-                    Ok(false) => Way::Full,
+                    Ok(true) => Outlet::Open(index),
+                    Ok(false) => Outlet::Full,
                     Err(_) => {
                         self.lose(index);
-                        Way::None
+                        Outlet::None
                     }
                 }
             }
@@ -116,19 +116,19 @@ impl TcpIo {
 
     /// The way on a route whose peer has to be dialled first.
     #[cold]
-    fn way_by_dialling(&mut self, route: Route) -> Way {
+    fn way_by_dialling(&mut self, route: Route) -> Outlet {
         match self.routes.get(route).map(|entry| entry.connection) {
-            None => return Way::None,
+            None => return Outlet::None,
             Some(NONE) => self.dial(route),
             Some(index) => self.finish_dialling(index),
         }
         let index = self.routes.get(route).map_or(NONE, |entry| entry.connection);
         match self.connections.get_mut(index) {
-            None => Way::None,
-            Some(connection) if connection.is_dialling => Way::Full,
+            None => Outlet::None,
+            Some(connection) if connection.is_dialling => Outlet::Full,
             Some(connection) => match connection.flush(&mut self.stats.tx_syscalls) {
-                Ok(true) => Way::Open(index),
-                _ => Way::Full,
+                Ok(true) => Outlet::Open(index),
+                _ => Outlet::Full,
             },
         }
     }

@@ -33,7 +33,7 @@ impl TcpIo {
             let patience = self.config.patience.min(self.config.dial_patience);
             self.judge_at = now + patience / LOOKS_PER_PATIENCE;
             self.has_callers |= core::mem::take(&mut self.is_out_of_descriptors);
-            self.judge(now);
+            self.give_up_overdue(now);
         }
     }
 
@@ -214,7 +214,7 @@ impl TcpIo {
     }
 
     /// Gives up peers that keep this side waiting.
-    fn judge(&mut self, now: Time) {
+    fn give_up_overdue(&mut self, now: Time) {
         for index in self.connections.indices() {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             // Whether this one has said something is not known before it is read.

@@ -27,7 +27,7 @@ const SEGMENT_HEAD_BYTES: usize = 16;
 
 /// Asks a loop to look at a mailbox. If the loop is gone, the command is declined, which closes the
 /// mailbox.
-fn post(loop_id: u32, remote: Arc<RemoteStream>) {
+fn send(loop_id: u32, remote: Arc<RemoteStream>) {
     registry::send(loop_id, Command::Stream(remote));
 }
 
@@ -90,7 +90,7 @@ impl StreamHandle {
             match current_with(self.loop_id) {
                 Some(local) => return Access::Local(local, key),
                 None => {
-                    self.at = At::Remote(RemoteStream::attach(self.loop_id, post, key, self.side))
+                    self.at = At::Remote(RemoteStream::attach(self.loop_id, send, key, self.side))
                 }
             }
         }
@@ -312,7 +312,7 @@ impl Opened {
             }
             None => {
                 let call = Call { target, metadata, trace, timeout, codec };
-                RemoteStream::open(loop_id, post, shared.thread.clone(), call).map(At::Remote)
+                RemoteStream::open(loop_id, send, shared.thread.clone(), call).map(At::Remote)
             }
         };
         let port = |(at, side)| StreamHandle {

@@ -13,6 +13,7 @@ mod protocol;
 
 use std::error::Error;
 use std::io::{self, Read, Write};
+use std::process::ExitCode;
 
 use petasos_message::{
     DecodeLimits, DynamicMsg, FromJson, Input, Plans, ToJson, json_to_protobuf, protobuf_to_json,
@@ -28,7 +29,17 @@ const PROTO: &str = "google/protobuf/test_messages_proto3.proto";
 /// The longest request, in bytes: far above what the suite sends.
 const REQUEST_BYTES_MAX: u32 = 1 << 28;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("protobuf-conformance: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let folder = std::env::var_os("CONFORMANCE_PROTOS")
         .ok_or("CONFORMANCE_PROTOS should name the folder with google/protobuf/…")?;
     let schema = petasos_schema::compile([PROTO], [folder], &Options::default())?.schema;

@@ -7,6 +7,7 @@ mod messages;
 mod tests;
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use petasos::grpc::GrpcConfig;
 use petasos::{Channel, Server, message};
@@ -36,7 +37,17 @@ fn serve() -> Result<Server, Box<dyn Error>> {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tonic-services: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let server = serve()?;
     let address = server.grpc_address().ok_or("the server has a gRPC port")?;
 

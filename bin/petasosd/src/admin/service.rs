@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::audit::{Audit, Called};
 use super::copies::Copies;
 use super::roles::{Role, Roles};
-use super::{Bell, stats, view};
+use super::{JobSender, stats, view};
 use crate::control::World;
 use crate::control::change::change;
 use crate::control::describe;
@@ -36,7 +36,7 @@ const MESSAGE_BYTES_MAX: usize = 4 << 10;
 pub struct Front(Arc<Inner>);
 
 struct Inner {
-    bell: Bell,
+    sender: JobSender,
     roles: Roles,
     /// The lock cannot be poisoned for long: no code panics while holding it.
     audit: Mutex<Audit>,
@@ -46,10 +46,10 @@ struct Inner {
 }
 
 impl Front {
-    pub fn new(bell: Bell, roles: Roles, audit: Audit, policies: Option<PathBuf>) -> Front {
+    pub fn new(sender: JobSender, roles: Roles, audit: Audit, policies: Option<PathBuf>) -> Front {
         let (audit, watchers) = (Mutex::new(audit), Semaphore::new(WATCHERS_MAX));
         let copies = Copies::new();
-        Front(Arc::new(Inner { bell, roles, audit, policies, watchers, copies }))
+        Front(Arc::new(Inner { sender, roles, audit, policies, watchers, copies }))
     }
 
     /// What is counted, as a page for Prometheus.
@@ -191,7 +191,7 @@ impl Inner {
                 let _ = tell.send(work(world));
             }
         };
-        if !self.bell.ring(Box::new(job)) {
+        if !self.sender.send(Box::new(job)) {
             let what = "too many requests wait for the service; nothing was done";
             return Err(Status::resource_exhausted(what));
         }

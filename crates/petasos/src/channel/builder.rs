@@ -234,8 +234,8 @@ impl ChannelBuilder {
             }
         };
         let remote = RemoteCompletion::new(None);
-        let (number, told) = (shared.channel, remote.clone());
-        shared.runtime.send(Command::Connect { channel: number, timeout, remote: told });
+        let (number, completion) = (shared.channel, remote.clone());
+        shared.runtime.send(Command::Connect { channel: number, timeout, remote: completion });
         let connected = poll_fn(|cx| match remote.poll(cx.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,

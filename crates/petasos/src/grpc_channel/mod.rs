@@ -260,13 +260,13 @@ impl GrpcChannel {
 
     async fn pick(&self, options: CallOptions) -> Result<(Connection, Lease), Status> {
         loop {
-            let (ticket, told) = match self.inner.lock().pick(options, &self.inner) {
+            let (ticket, picked_later) = match self.inner.lock().pick(options, &self.inner) {
                 Picked::Ready(connection, lease) => return Ok((connection, lease)),
                 Picked::Failed(status) => return Err(status),
-                Picked::Waits(ticket, told) => (ticket, told),
+                Picked::Waits(ticket, picked_later) => (ticket, picked_later),
             };
             let waiter = Waiter { inner: &self.inner, ticket };
-            let session = told.await;
+            let session = picked_later.await;
             drop(waiter);
             let over = |_| Status::unavailable("the channel's runtime has ended");
             let session = session.map_err(over)?;
@@ -332,10 +332,10 @@ impl State {
                 None => unreachable!("sessions have connections"),
             },
             Pick::Wait(ticket) => {
-                let (tell, told) = oneshot::channel();
+                let (tell, picked_later) = oneshot::channel();
                 self.waiting.insert(ticket, tell);
                 inner.changed.notify_one();
-                Picked::Waits(ticket, told)
+                Picked::Waits(ticket, picked_later)
             }
             Pick::Fail(error) => Picked::Failed(self.status(error)),
         }

@@ -355,7 +355,7 @@ fn start_threads(
     ending: &Arc<Ending>,
     count: usize,
 ) -> (Threads, Result<(), StartError>) {
-    let (tell, told) = mpsc::channel();
+    let (tell, starts) = mpsc::channel();
     let mut outcome = Ok(());
     for number in 0..count {
         let (setup, ending, tell) = (setup.clone(), ending.clone(), tell.clone());
@@ -375,7 +375,7 @@ fn start_threads(
     drop(tell);
     let mut threads = Threads::default();
     // Each thread drops its sender after it has reported its start, or when it panics.
-    for started in told {
+    for started in starts {
         match started {
             Ok((runtime, address)) => {
                 threads.loops.push(runtime);

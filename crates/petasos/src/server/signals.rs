@@ -9,26 +9,26 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 #[derive(Default)]
-struct Told {
-    is_told: bool,
+struct FirstSignal {
+    has_come: bool,
     waker: Option<Waker>,
 }
 
 /// Waits for the first signal. A second one ends the process.
 pub(super) fn next() -> io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let told = Arc::new(Mutex::new(Told::default()));
-    let teller = told.clone();
+    let signal_state = Arc::new(Mutex::new(FirstSignal::default()));
+    let notified = signal_state.clone();
     let watch = move || {
         for (count, signal) in signals.forever().enumerate() {
             if count > 0 {
                 // The second signal: the user does not want to wait.
                 std::process::exit(128 + signal);
             }
-            let mut told = teller.lock().expect("nothing panics under the lock");
-            told.is_told = true;
-            let waker = told.waker.take();
-            drop(told);
+            let mut signal_state = notified.lock().expect("nothing panics under the lock");
+            signal_state.has_come = true;
+            let waker = signal_state.waker.take();
+            drop(signal_state);
             if let Some(waker) = waker {
                 waker.wake();
             }
@@ -37,12 +37,12 @@ pub(super) fn next() -> io::Result<impl Future<Output = ()>> {
     std::thread::Builder::new().name("petasos-signals".into()).spawn(watch)?;
     Ok(poll_fn(move |cx| {
         let waker = cx.waker().clone();
-        let mut told = told.lock().expect("nothing panics under the lock");
-        if told.is_told {
+        let mut signal_state = signal_state.lock().expect("nothing panics under the lock");
+        if signal_state.has_come {
             return Poll::Ready(());
         }
-        let earlier = told.waker.replace(waker);
-        drop(told);
+        let earlier = signal_state.waker.replace(waker);
+        drop(signal_state);
         drop(earlier);
         Poll::Pending
     }))

@@ -27,12 +27,12 @@ struct Body {
 }
 
 /// Frees the slot of a completed future.
-struct Over<'l> {
+struct FreesSlot<'l> {
     local: &'l Local,
     slot: u32,
 }
 
-impl Drop for Over<'_> {
+impl Drop for FreesSlot<'_> {
     fn drop(&mut self) {
         self.local.tasks.borrow_mut().free.push(self.slot);
     }
@@ -72,7 +72,7 @@ impl Local {
         };
         let Some(mut body) = body else { return };
         let Body { future, waker } = &mut *body;
-        let over = Over { local: self, slot };
+        let over = FreesSlot { local: self, slot };
         let task = Task { kind: Task::SPAWNED, slot };
         let mut context = Context::from_waker(waker);
         let poll = || future.as_mut().poll(&mut context);

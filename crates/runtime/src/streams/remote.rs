@@ -1,7 +1,7 @@
 //! Directions of streams that are used on another thread than that of their loop.
 //!
 //! Such a direction has a mailbox behind a lock. The other thread puts messages in or takes them
-//! out, and posts a command when the loop must look at the mailbox. The loop moves messages between
+//! out, and sends a command when the loop must look at the mailbox. The loop moves messages between
 //! the mailbox and the half whenever it would otherwise wake a task on its own thread. So the half
 //! keeps the protocol's bounds (R17), and the mailbox holds at most [`REMOTE_BYTES_MAX`] plus one
 //! message. A handler's call ends only when its mailbox is empty.
@@ -26,14 +26,14 @@ use crate::remote::KeepAlive;
 pub(super) const REMOTE_BYTES_MAX: usize = 64 << 10;
 
 /// Asks the loop with this number to look at a mailbox.
-pub(crate) type Post = fn(loop_id: u32, remote: Arc<RemoteStream>);
+pub(crate) type SendCommand = fn(loop_id: u32, remote: Arc<RemoteStream>);
 
 /// The mailbox of one direction.
 pub struct RemoteStream {
     loop_id: u32,
     /// Asks the loop to look at the mailbox. A function pointer, because the module that sends
     /// commands depends on this one.
-    post: Post,
+    send: SendCommand,
     /// Keeps the loop's thread running as long as the call is wanted, even if its channel was
     /// dropped.
     _thread: Option<KeepAlive>,
@@ -61,7 +61,7 @@ pub(super) struct State {
     /// Why a message could not be read or is not sent.
     pub(super) refused: Option<Status>,
     pub(super) has_left: bool,
-    pub(super) is_posted: bool,
+    pub(super) is_sent: bool,
     pub(super) waker: Option<Waker>,
 }
 
@@ -82,8 +82,13 @@ pub(crate) struct Call {
 }
 
 impl RemoteStream {
-    fn new(loop_id: u32, post: Post, thread: Option<KeepAlive>, state: State) -> Arc<RemoteStream> {
-        Arc::new(RemoteStream { loop_id, post, _thread: thread, state: Mutex::new(state) })
+    fn new(
+        loop_id: u32,
+        send: SendCommand,
+        thread: Option<KeepAlive>,
+        state: State,
+    ) -> Arc<RemoteStream> {
+        Arc::new(RemoteStream { loop_id, send, _thread: thread, state: Mutex::new(state) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -93,12 +98,12 @@ impl RemoteStream {
     /// Makes the mailbox of a direction that was used on the loop's thread until now.
     pub(crate) fn attach(
         loop_id: u32,
-        post: Post,
+        send: SendCommand,
         key: StreamKey,
         side: Side,
     ) -> Arc<RemoteStream> {
         let state = State { ask: Some(Ask::Attach(key, side)), ..State::default() };
-        let remote = RemoteStream::new(loop_id, post, None, state);
+        let remote = RemoteStream::new(loop_id, send, None, state);
         remote.notify(remote.lock());
         remote
     }
@@ -106,13 +111,13 @@ impl RemoteStream {
     /// Makes the mailboxes of the reader and the writer of a new call.
     pub(crate) fn open(
         loop_id: u32,
-        post: Post,
+        send: SendCommand,
         thread: Option<KeepAlive>,
         call: Call,
     ) -> [Arc<RemoteStream>; 2] {
-        let writer = RemoteStream::new(loop_id, post, thread.clone(), State::default());
+        let writer = RemoteStream::new(loop_id, send, thread.clone(), State::default());
         let state = State { ask: Some(Ask::Open(call, writer.clone())), ..State::default() };
-        let reader = RemoteStream::new(loop_id, post, thread, state);
+        let reader = RemoteStream::new(loop_id, send, thread, state);
         reader.notify(reader.lock());
         [reader, writer]
     }
@@ -120,10 +125,10 @@ impl RemoteStream {
     /// Asks the loop to look at the mailbox. If the loop has ended, the command is refused, which
     /// ends the mailbox.
     fn notify(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        let is_first = !core::mem::replace(&mut state.is_posted, true);
+        let is_first = !core::mem::replace(&mut state.is_sent, true);
         drop(state);
         if is_first {
-            (self.post)(self.loop_id, self.clone());
+            (self.send)(self.loop_id, self.clone());
         }
     }
 
@@ -216,10 +221,10 @@ impl RemoteStream {
         has_more
     }
 
-    /// Takes the loop's next instruction. From now on the mailbox may be posted again.
+    /// Takes the loop's next instruction. From now on the mailbox may be sent again.
     pub(crate) fn take_ask(&self) -> Option<Ask> {
         let mut state = self.lock();
-        state.is_posted = false;
+        state.is_sent = false;
         state.ask.take()
     }
 
@@ -278,7 +283,7 @@ mod tests {
     fn r17_messages_without_bytes_fill_a_mailbox_too() {
         // No loop looks at this mailbox.
         let remote =
-            RemoteStream::new(0, |_, _| {}, None, State { is_posted: true, ..State::default() });
+            RemoteStream::new(0, |_, _| {}, None, State { is_sent: true, ..State::default() });
         let empty = || EncodedMessage::Own(MsgBuf::from_slice(&[]), 0);
         let (encoding, codec) = (Encoding::Protobuf, Codec::IDENTITY);
         let mut sent = 0;

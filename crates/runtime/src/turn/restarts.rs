@@ -102,14 +102,14 @@ pub(super) fn on_lost(
 fn goes_on(local: &Local, caller: &mut Caller, end: AttemptEnd) -> bool {
     let Some(retry) = &mut caller.retry else { return false };
     let mut channels = local.channels.borrow_mut();
-    let goes_on = judge(&mut channels, caller.target.channel, retry, end, local.now());
+    let goes_on = decide(&mut channels, caller.target.channel, retry, end, local.now());
     if !goes_on {
         settle(caller);
     }
     goes_on
 }
 
-fn judge(
+fn decide(
     channels: &mut Channels,
     channel: u32,
     retry: &mut StreamRetry,
@@ -313,7 +313,7 @@ pub(super) fn waits(
 ) -> bool {
     let (fate, pushback) = (Fate::Answered, Pushback::Unsaid);
     let end = AttemptEnd { code: status.code(), fate, pushback };
-    retry.is_some_and(|retry| judge(channels, channel, retry, end, now))
+    retry.is_some_and(|retry| decide(channels, channel, retry, end, now))
 }
 
 /// Ends a call that cannot be restarted after all.

@@ -98,7 +98,7 @@ fn each_takeover_and_each_attempt_is_in_the_audit_log() {
 #[test]
 fn who_may_not_take_over_is_in_the_audit_log_as_the_user_that_he_is() {
     if !rustix::process::geteuid().is_root() {
-        petasos_skips::skip("users", "only root has processes of other users");
+        petasos_skips::skip("root", "only root has processes of other users");
         return;
     }
     let log = Log::new("stranger");

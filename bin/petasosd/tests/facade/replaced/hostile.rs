@@ -111,7 +111,7 @@ fn other_users_do_not_take_over() {
     let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
     if !rustix::process::geteuid().is_root() {
-        petasos_skips::skip("users", "only root has processes of other users");
+        petasos_skips::skip("root", "only root has processes of other users");
         return;
     }
     // Even if the file lets everybody in.
