@@ -109,9 +109,9 @@ impl Pair {
         region.change().allocations
     }
 
-    /// After a warm-up, which fills pools and queues, nearly every short stretch is without any. A
-    /// slot of the timer wheel grows a few times, once many timers fall into its millisecond, and
-    /// there are 256 slots.
+    /// After a warm-up, which fills pools and queues, nearly every short stretch is without any.
+    /// The rest: on a busy host timers and packets pile up, and what holds them grows a few times,
+    /// such as each of the timer wheel's 256 slots.
     fn check(&mut self) {
         for bytes in [32, 1000, 9_000, 65_536] {
             let calls = if bytes > 10_000 { 20 } else { 100 };
