@@ -1,14 +1,16 @@
 //! In steady state an RPC allocates nothing over sockets and rings either, on both sides.
+//!
+//! There are no nodes: their threads allocate at every heartbeat, and the counter would see that.
 
 mod common;
 
 use std::alloc::System;
 use std::net::SocketAddr;
 
-use common::{ECHO, localhost, node, watchdog};
+use common::{ECHO, localhost, watchdog};
 use petasos_endpoint::{
-    Backend, Clock, Completion, Context, Endpoint, EndpointConfig, LocalConfig, LocalIo, Node,
-    Payload, Request, SessionId, SessionState,
+    Backend, Clock, Completion, Context, Endpoint, EndpointConfig, LocalConfig, LocalIo, Payload,
+    Request, SessionId,
 };
 use petasos_netio_shm::{ShmConfig, ShmIo};
 use petasos_netio_udp::{UdpConfig, UdpIo};
@@ -18,7 +20,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const SLOTS: usize = 8;
-const STRETCHES_MAX: usize = 200;
+/// Stretches whose allocations do not count, and those that are judged.
+const WARM_UP: usize = 10;
+const STRETCHES: usize = 50;
+/// How many of these may have allocations.
+const UNCLEAN_MAX: usize = STRETCHES / 10;
 
 /// How many slots have done their calls.
 #[derive(Default)]
@@ -68,28 +74,22 @@ struct Pair {
     client: Endpoint<Done>,
     server: Endpoint<()>,
     session: SessionId,
-    _nodes: [Node; 2],
 }
 
 impl Pair {
     fn over(io: fn() -> Backend) -> Pair {
-        let nodes = [node(Some(localhost())), node(None)];
-        let address = nodes[0].local_address().expect("it listens");
         // Packets as between hosts, so that longer messages take many.
         let mut config = EndpointConfig::default();
         config.session.datagram_bytes_max = 1472;
         let mut server = Endpoint::new(config.clone(), io(), Clock::system(), ());
         server.register(ECHO, echo);
-        server.attach(&nodes[0]).expect("the node runs");
         let mut client = Endpoint::new(config, io(), Clock::system(), Done::default());
-        client.attach(&nodes[1]).expect("the node runs");
-        let session = client.connect(address).expect("there is room");
-        while client.context().session_state(session) != SessionState::Ready {
-            client.run_once();
-            server.run_once();
-            assert_eq!(client.context().session_error(session), None);
-        }
-        Pair { client, server, session, _nodes: nodes }
+        let to = server.local_address();
+        let offer = client.open_session(to, None).expect("it is there").expect("there is room");
+        let granted = server.accept_session(&offer.params, localhost(), None).expect("it accepts");
+        client.establish_session(&offer, &granted, localhost()).expect("there is a way");
+        let session = offer.session;
+        Pair { client, server, session }
     }
 
     /// Completes `calls` RPCs of `bytes` on every slot; gives the allocations made meanwhile.
@@ -109,15 +109,19 @@ impl Pair {
         region.change().allocations
     }
 
-    /// In many short stretches, one of which must be without any: the nodes' threads allocate when
-    /// they hear of each other, and a host that keeps the test off its core brings timeouts, whose
-    /// places in the timer wheel grow a few times.
+    /// After a warm-up, which fills pools and queues, nearly every short stretch is without any.
+    /// The rest: on a busy host timers and packets pile up, and what holds them grows a few times,
+    /// such as each of the timer wheel's 256 slots.
     fn check(&mut self) {
         for bytes in [32, 1000, 9_000, 65_536] {
             let calls = if bytes > 10_000 { 20 } else { 100 };
-            let least =
-                (0..STRETCHES_MAX).map(|_| self.allocations(bytes, calls)).find(|n| *n == 0);
-            assert_eq!(least, Some(0), "each stretch of calls with {bytes} bytes allocates");
+            for _ in 0..WARM_UP {
+                self.allocations(bytes, calls);
+            }
+            let all: Vec<_> = (0..STRETCHES).map(|_| self.allocations(bytes, calls)).collect();
+            let unclean: Vec<_> = all.into_iter().filter(|count| *count > 0).collect();
+            let few = unclean.len() <= UNCLEAN_MAX;
+            assert!(few, "{bytes} bytes: of {STRETCHES} stretches, some allocate: {unclean:?}");
         }
     }
 }

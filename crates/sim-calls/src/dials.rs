@@ -40,15 +40,19 @@ impl Dials {
         lives.push(life);
     }
 
-    /// Makes the function that opens the sessions of one life.
-    pub(crate) fn dial(&self, client: Life) -> Dial<Dispatcher> {
+    /// Makes the function that opens the sessions of one life, which are sealed or not.
+    pub(crate) fn dial(&self, client: Life, sealed: bool) -> Dial<Dispatcher> {
         let dials = self.clone();
         Box::new(move |endpoint, server: Dialled<'_>, slots| {
             let address = server.address;
             let lives = dials.lives.borrow();
             let server = lives.iter().find(|life| MemoryIo::address(life.host) == address);
             let server = *server.ok_or("no such host")?;
-            let offer = endpoint.open_session(address, Some(peer_id(server)));
+            let peer = Some(peer_id(server));
+            let offer = match sealed {
+                true => endpoint.open_secured(address, peer),
+                false => endpoint.open_session(address, peer),
+            };
             let offer = offer.map_err(|error| error.to_string())?;
             let mut offer = Box::new(offer.ok_or("no room for another session")?);
             offer.params.slots = slots as u8;

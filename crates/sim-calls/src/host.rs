@@ -45,7 +45,7 @@ impl Node {
         let event_loop = event_loop.expect("every other loop has stepped aside");
         let Cluster { scenario, journal, dials } = cluster;
         let shared = event_loop.runtime().shared().clone();
-        event_loop.runtime().dial_with(dials.dial(life));
+        event_loop.runtime().dial_with(dials.dial(life, scenario.sealed));
         dials.live(life);
         let service = Service { life, journal: journal.clone(), shared: shared.clone() };
         event_loop.serve(WorkServer::new(service)).expect("it is the only service");

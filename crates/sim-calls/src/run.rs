@@ -108,6 +108,8 @@ struct Run<'a> {
     journal: Journal,
     dials: Dials,
     rng: Rng,
+    /// The randomness for the secrets of sealed sessions.
+    keys: Option<Rng>,
 }
 
 /// Virtual time between two checks for sessions to set up.
@@ -128,7 +130,8 @@ impl<'a> Run<'a> {
         let topology = Topology::star(scenario.hosts, link, SwitchConfig::default());
         let config = WorldConfig { seed, rings: scenario.rings, ..WorldConfig::default() };
         let world = World::new(config, topology, seat);
-        Run { scenario, world, journal, dials, rng: Rng::new(seed ^ 0x71e5) }
+        let keys = scenario.sealed.then(|| Rng::new(seed ^ 0x5ea1));
+        Run { scenario, world, journal, dials, rng: Rng::new(seed ^ 0x71e5), keys }
     }
 
     fn run(mut self) -> Result<Summary, Violation> {
@@ -190,7 +193,7 @@ impl<'a> Run<'a> {
         while self.world.now() < end {
             let slice = self.world.now().plus_nanos(SLICE_NANOS).min(end);
             self.world.run_until(slice);
-            wiring::tick(&self.dials, &mut self.world, &mut self.rng);
+            wiring::tick(&self.dials, &mut self.world, &mut self.rng, self.keys.as_mut());
             self.journal.verdict()?;
         }
         Ok(())

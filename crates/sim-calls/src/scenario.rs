@@ -1,7 +1,7 @@
 //! The parameters of a run.
 
 use petasos_base::{Rng, Time};
-use petasos_endpoint::{EndpointConfig, PoolConfig};
+use petasos_endpoint::{EndpointConfig, KeyLife, PoolConfig};
 use petasos_netio::memory::RingConfig;
 use petasos_sim::{Action, FaultProfile};
 
@@ -45,6 +45,8 @@ pub struct Scenario {
     pub waits_for_ready: bool,
     /// Whether streams have a retry policy.
     pub retries_streams: bool,
+    /// Whether packets are sealed, as over TLS. The harness provides the keys, without a handshake.
+    pub sealed: bool,
     /// Shared memory between hosts, so that sessions within a machine go over rings.
     pub rings: Option<RingConfig>,
     /// Every endpoint's settings.
@@ -59,7 +61,7 @@ pub struct Scenario {
 
 type Make = fn(&mut Rng) -> Scenario;
 
-const SCENARIOS: [(&str, Make); 11] = [
+const SCENARIOS: [(&str, Make); 12] = [
     ("calls", calls),
     ("calls-lossy", lossy),
     ("calls-hostile", hostile),
@@ -69,6 +71,7 @@ const SCENARIOS: [(&str, Make); 11] = [
     ("calls-drain", drain),
     ("calls-tiny-pool", tiny_pool),
     ("calls-rings", rings),
+    ("calls-sealed", sealed),
     ("streams-retried", retried),
     ("streams-retried-crash", retried_crash),
 ];
@@ -126,6 +129,7 @@ fn calls(rng: &mut Rng) -> Scenario {
         spreads: rng.chance(0.5),
         waits_for_ready: rng.chance(0.5),
         retries_streams: false,
+        sealed: false,
         rings: None,
         endpoint: EndpointConfig::default(),
         faults: FaultProfile::clean(),
@@ -218,6 +222,21 @@ fn rings(rng: &mut Rng) -> Scenario {
     let rings = RingConfig { machines: 2, ring_bytes, forge_every: 1 + rng.below(20) };
     let other = if rng.chance(0.5) { crash(rng) } else { pause(rng) };
     Scenario { rings: Some(rings), ..other }
+}
+
+/// Damage that UDP's checksum misses and seals detect. Keys change often, hosts pause, die or are
+/// replaced, and streams have a retry policy or not.
+fn sealed(rng: &mut Rng) -> Scenario {
+    let others = [lossy, pause, retried, retried_crash];
+    let other = others[rng.below(4) as usize](rng);
+    let faults = FaultProfile {
+        corrupt: 0.05,
+        undetected: 0.2 * (1 + rng.below(5)) as f64,
+        ..FaultProfile::lossy()
+    };
+    let key_life = KeyLife::of_log2(6 + rng.below(4) as u32);
+    let endpoint = EndpointConfig { key_life, ..EndpointConfig::default() };
+    Scenario { sealed: true, endpoint, faults, ..other }
 }
 
 /// Streams have a retry policy: those that fail before anything was delivered restart.

@@ -1,16 +1,21 @@
 //! Sets sessions up as a control protocol would, and reports hosts that have died.
 
 use petasos_base::Rng;
-use petasos_endpoint::CallError;
+use petasos_endpoint::{CallError, SessionSecurity};
 use petasos_netio::memory::MemoryIo;
 use petasos_sim::World;
-use petasos_sim::cluster::Life;
+use petasos_sim::cluster::{Life, security};
 
 use crate::dials::{Asked, Dials, peer_id};
 use crate::host::Node;
 
-/// Sets up the sessions that are due, or fails them.
-pub(crate) fn tick(dials: &Dials, world: &mut World<Node>, rng: &mut Rng) {
+/// Sets up the sessions that are due, or fails them. They are sealed if there are `keys`.
+pub(crate) fn tick(
+    dials: &Dials,
+    world: &mut World<Node>,
+    rng: &mut Rng,
+    mut keys: Option<&mut Rng>,
+) {
     let now = world.now();
     let list = core::mem::take(&mut *dials.asked.borrow_mut());
     for mut asked in list {
@@ -18,7 +23,7 @@ pub(crate) fn tick(dials: &Dials, world: &mut World<Node>, rng: &mut Rng) {
         if due > now {
             dials.asked.borrow_mut().push(asked);
         } else if is_current(world, asked.client) {
-            set_up(world, &asked);
+            set_up(world, &asked, keys.as_deref_mut().map(security));
         }
     }
 }
@@ -27,13 +32,14 @@ fn is_current(world: &World<Node>, life: Life) -> bool {
     world.is_alive(life.host) && world.restarts(life.host) == life.restarts
 }
 
-fn set_up(world: &mut World<Node>, asked: &Asked) {
+fn set_up(world: &mut World<Node>, asked: &Asked, security: Option<SessionSecurity>) {
     let Asked { client, server, offer, .. } = asked;
     let granted = is_current(world, *server).then(|| {
         world.with_host(server.host, |node, _| {
             let ip = MemoryIo::address(client.host).ip();
             let peer = Some(peer_id(*client));
-            node.with_endpoint(|endpoint| endpoint.accept_session(&offer.params, ip, peer))
+            let security = security.clone();
+            node.with_endpoint(|end| end.accept_secured(&offer.params, ip, peer, security))
         })
     });
     world.with_host(client.host, |node, _| {
@@ -41,7 +47,7 @@ fn set_up(world: &mut World<Node>, asked: &Asked) {
             Some(Ok(granted)) => {
                 let ip = MemoryIo::address(server.host).ip();
                 // A session that the client has closed meanwhile cannot be established.
-                let _ = endpoint.establish_session(offer, &granted, ip);
+                let _ = endpoint.establish_secured(offer, &granted, ip, security);
             }
             _ => endpoint.fail_session(offer.session, CallError::PeerFailed),
         });

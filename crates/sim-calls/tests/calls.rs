@@ -39,6 +39,7 @@ scenarios! {
     streams_that_policies_try_again: "streams-retried", [1, 2, 3, 4];
     streams_that_policies_try_again_elsewhere: "streams-retried-crash", [1, 2, 3, 4];
     rings_beside_the_network: "calls-rings", [1, 2, 3, 4, 34969198184168];
+    damage_that_seals_find: "calls-sealed", [1, 2, 3, 4, 5, 6];
 }
 
 /// A call whose deadline had passed was dropped before it was told so. Its place went to the next
@@ -89,6 +90,9 @@ fn scenarios_do_what_they_are_for() {
         assert!(again > 20, "{name}: {again}");
     }
     assert!(of("calls").iter().all(|it| it.calls.streams_again == 0));
+    let sealed = of("calls-sealed");
+    assert!(sealed.iter().all(|it| it.network.delivered_damaged > 50));
+    assert!(sealed.iter().map(|it| it.calls.streams_again).sum::<u64>() > 5);
     let crash = of("calls-crash");
     assert!(crash.iter().any(|it| it.calls.unavailable > 50 && it.network.dropped_dead > 10));
     assert!(of("calls-drain").iter().any(|it| it.calls.unavailable > 50));

@@ -118,22 +118,28 @@ impl Control {
     pub(super) fn run(mut self) {
         let mut commands = VecDeque::new();
         let mut accepts = false;
-        loop {
-            self.now = self.clock.now();
-            self.shared.commands.take(&mut commands);
-            commands.drain(..).for_each(|command| self.on_command(command));
-            self.turn_lost();
-            self.turn_links();
-            let overdue = self.stop_at.is_some_and(|at| at <= self.now);
-            if overdue || (self.stop_at.is_some() && self.links.is_empty()) {
-                return;
-            }
-            // After the links, which may have broken: their peers connect again.
-            if accepts {
-                self.accept();
-            }
+        while self.turn(&mut commands, accepts) {
             accepts = self.wait();
         }
+    }
+
+    /// One turn, which accepts connections if the listener is ready. Returns whether there will be
+    /// another one.
+    fn turn(&mut self, commands: &mut VecDeque<Command>, accepts: bool) -> bool {
+        self.now = self.clock.now();
+        self.shared.commands.take(commands);
+        commands.drain(..).for_each(|command| self.on_command(command));
+        self.turn_lost();
+        self.turn_links();
+        let overdue = self.stop_at.is_some_and(|at| at <= self.now);
+        if overdue || (self.stop_at.is_some() && self.links.is_empty()) {
+            return false;
+        }
+        // After the links, which may have broken: their peers connect again.
+        if accepts {
+            self.accept();
+        }
+        true
     }
 
     /// Sleeps until something happens. Returns whether the listener is ready.

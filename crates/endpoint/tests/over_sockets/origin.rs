@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use petasos_control::AcceptParams;
 use petasos_endpoint::{
-    Backend, Cipher, Clock, Endpoint, EndpointConfig, Identity, LocalConfig, LocalIo, RefuseCode,
-    SessionId, SessionOffer, SessionSecret, SessionSecurity,
+    Backend, Cipher, Clock, Endpoint, EndpointConfig, Identity, LocalConfig, LocalIo, Node,
+    RefuseCode, SessionId, SessionOffer, SessionSecret, SessionSecurity, SessionState,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_wire::{Header, Kind};
 
+use crate::certificates::{Authority, secured_node};
 use crate::common::*;
 
 fn any() -> SocketAddr {
@@ -37,21 +38,51 @@ struct World {
     stranger: UdpSocket,
 }
 
+/// A server that counts the runs of its handler.
+fn counting(config: EndpointConfig, io: Backend) -> Endpoint<usize> {
+    let mut server = Endpoint::new(config, io, Clock::system(), 0);
+    server.register(ECHO, |count, cx, request| {
+        *count += 1;
+        echo(count, cx, request);
+    });
+    server
+}
+
 impl World {
     fn new(io: fn() -> Backend) -> World {
-        let config = EndpointConfig::default;
-        let mut client = Endpoint::new(config(), io(), Clock::system(), Outcomes::default());
-        let mut server = Endpoint::new(config(), io(), Clock::system(), 0usize);
-        server.register(ECHO, |count, cx, request| {
-            *count += 1;
-            echo(count, cx, request);
-        });
+        World::with_server(io, EndpointConfig::default())
+    }
+
+    fn with_server(io: fn() -> Backend, config: EndpointConfig) -> World {
+        let own = EndpointConfig::default();
+        let mut client = Endpoint::new(own, io(), Clock::system(), Outcomes::default());
+        let mut server = counting(config, io());
         let to = server.local_address();
         let offer = client.open_session(to, None).expect("it is there").expect("there is room");
         let granted = server.accept_session(&offer.params, localhost(), None).expect("it accepts");
         client.establish_session(&offer, &granted, localhost()).expect("there is a way");
         let stranger = UdpSocket::bind(any()).expect("loopback has ports");
         World { session: offer.session, client, server, offer, granted, stranger }
+    }
+
+    /// A session that two nodes with TLS have set up. They do not tell the tag that the server has
+    /// granted. It is that of another server which grants its first session by the same seed.
+    fn over_tls(io: fn() -> Backend, nodes: &[Node; 2]) -> World {
+        let config = EndpointConfig { seed: Some(7), ..EndpointConfig::default() };
+        let World { offer, granted, stranger, .. } = World::with_server(io, config.clone());
+        let mut server = counting(config, io());
+        server.attach(&nodes[0]).expect("the node runs");
+        let own = EndpointConfig::default();
+        let mut client = Endpoint::new(own, io(), Clock::system(), Outcomes::default());
+        client.attach(&nodes[1]).expect("the node runs");
+        let to = nodes[0].local_address().expect("it listens");
+        let session = client.connect(to).expect("there is room");
+        while client.context().session_state(session) != SessionState::Ready {
+            client.run_once();
+            server.run_once();
+            assert_eq!(client.context().session_error(session), None);
+        }
+        World { client, server, session, offer, granted, stranger }
     }
 
     /// Both loops, until what was sent to them has come.
@@ -91,6 +122,27 @@ fn w32_a_session_over_rings_hears_no_datagram() {
     world.turn();
     assert_eq!(*world.server.state(), 0, "the handler has not run");
     assert_eq!(world.server.stats().event_loop.wrong_origin, 1);
+    world.echoes();
+    assert_eq!(*world.server.state(), 1);
+}
+
+/// It is not sealed, and a datagram that it heard would have its peer's name.
+#[test]
+fn w32_a_session_over_rings_with_an_identity_hears_no_datagram() {
+    let _watchdog = watchdog("rings with an identity");
+    let authority = Authority::new("one");
+    let nodes = [true, false].map(|listens| secured_node(listens, authority.pem("a.test"), None));
+    let mut world = World::over_tls(with_rings, &nodes);
+    assert!(world.granted.local.is_some(), "both are on this host");
+    let client = world.client.context();
+    assert!(!client.is_sealed(world.session), "it goes over rings");
+    let peer = client.session_peer(world.session).expect("it has proved its name");
+    assert_eq!(peer.names, ["a.test"]);
+    let forged = world.forged_request();
+    world.stranger.send_to(&forged, world.server.local_address()).expect("loopback takes it");
+    world.turn();
+    assert_eq!(*world.server.state(), 0, "the handler has not run");
+    assert_eq!(world.server.stats().event_loop.wrong_origin, 1, "the tag was right");
     world.echoes();
     assert_eq!(*world.server.state(), 1);
 }

@@ -24,3 +24,4 @@ pub use plan::{Method, Plan, Workload};
 pub use run::{Failure, Summary, simulate};
 pub use scenario::{Scenario, Shape, Step, Who};
 pub use scenarios::{by_name, names};
+pub use sessions::security;

@@ -48,7 +48,7 @@ pub(super) fn connect(
 }
 
 /// The secrets that TLS would give both ends of a session.
-fn security(keys: &mut Rng) -> SessionSecurity {
+pub fn security(keys: &mut Rng) -> SessionSecurity {
     let identity = Identity { names: vec!["simulated".to_owned()], certificate: Vec::new() };
     let secret = core::array::from_fn(|_| keys.next_u64() as u8);
     let secret = SessionSecret::new(Cipher::Aes128Gcm, secret);

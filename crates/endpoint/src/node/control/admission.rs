@@ -110,3 +110,7 @@ impl Control {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "admission_tests.rs"]
+mod tests;
