@@ -37,7 +37,7 @@ fn control() -> (Control, SocketAddr) {
     let clock = VirtualClock::default();
     clock.set(NOW);
     let clock = Clock::Virtual(clock);
-    (Control::new(shared, Some(listener), config, hello, &settings, clock), address)
+    (Control::new(shared, Some(listener.into()), config, hello, &settings, clock), address)
 }
 
 /// A process that is connected.
