@@ -122,6 +122,11 @@ fn typed_commands_show_certificates_on_both_ports() {
         }
     }
     let grpcs = &server.addresses[1];
+    // Dialled as if it spoke datagrams' control protocol.
+    let wrong = grpcs.replace("grpcs://", "petasos://");
+    let missed = petasos(&["call", &wrong, "shelf.Shelf/Find", r#"{"title": "Emma"}"#]);
+    assert_eq!(missed.code, Some(64 + 14), "{missed:?}");
+    assert!(missed.stderr.contains("called with grpcs:// before the address"), "{missed:?}");
     let alone = petasos(&["list", grpcs, "--tls-cert", "/x", "--tls-ca", "/y"]);
     assert!(alone.failure().contains("give --tls-cert and --tls-key together"));
     let missing = petasos(&["list", grpcs, "--tls-ca", "/nonexistent"]);

@@ -140,6 +140,18 @@ fn what_is_not_there_is_named() {
     }
 }
 
+/// A gRPC port that is dialled as if it spoke datagrams' control protocol.
+#[test]
+fn whoever_takes_a_grpc_port_for_another_is_told_what_to_type() {
+    let server = Running::start(true);
+    let wrong = server.addresses[1].replace("grpc://", "petasos://");
+    let missed = call(&wrong, "shelf.Shelf/Find", &[r#"{"title": "Emma"}"#]);
+    let line = status(&missed, 14);
+    assert!(line.contains("gRPC (HTTP/2) port") && line.contains("with grpc:// before"), "{line}");
+    let right = wrong.replace("petasos://", "grpc://");
+    call(&right, "shelf.Shelf/Find", &[r#"{"title": "Emma"}"#]).success();
+}
+
 #[test]
 fn services_are_listed_and_described() {
     let server = Running::start(true);

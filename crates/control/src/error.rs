@@ -41,8 +41,12 @@ pub enum ProtocolError {
     /// It began with something other than a hello (C4): most likely not a Petasos process.
     #[error("it does not begin with a hello; is it a Petasos control port?")]
     HelloExpected,
-    /// It began with a TLS record, but this connection does not use TLS (C16).
-    #[error("it speaks TLS, and this process does not")]
+    /// It began with a TLS record, but this connection does not use TLS (C16). It may be a gRPC
+    /// server as well.
+    #[error(
+        "it speaks TLS, and this process does not; a gRPC port with TLS is called with grpcs:// \
+         before the address"
+    )]
     SpeaksTls,
     /// It began with a frame of HTTP/2, so it is most likely a gRPC server (C4).
     #[error("it looks like a gRPC (HTTP/2) port, which is called with grpc:// before the address")]

@@ -65,9 +65,10 @@ impl fmt::Display for HandshakeFailure {
             HandshakeFailure::Ours(flaw) => {
                 write!(f, "the peer refuses this process's certificate: {flaw}")
             }
-            HandshakeFailure::Demanded => {
-                f.write_str("the peer demands TLS, and this process has no certificate")
-            }
+            HandshakeFailure::Demanded => f.write_str(
+                "the peer demands TLS, and this process has no certificate; if it is a gRPC port, \
+                 it is called with grpcs:// before the address",
+            ),
             HandshakeFailure::Plaintext => f.write_str("the peer does not speak TLS"),
             HandshakeFailure::Ended => f.write_str(
                 "the peer ended the connection within the TLS handshake; does it speak TLS?",

@@ -91,6 +91,13 @@ fn c4_c16_strangers_are_told_by_their_first_bytes_and_not_answered() {
     }
 }
 
+/// Whoever dials a gRPC port by mistake is told what to type instead.
+#[test]
+fn what_looks_like_a_grpc_port_is_named_with_its_scheme() {
+    assert!(ProtocolError::SpeaksHttp2.to_string().contains("called with grpc:// before"));
+    assert!(ProtocolError::SpeaksTls.to_string().contains("called with grpcs:// before"));
+}
+
 #[test]
 fn c4_a_second_hello_is_an_error() {
     let mut pair = Pair::open();
