@@ -5,6 +5,9 @@ use clap::ValueEnum;
 /// An experiment that is no figure of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExperimentId {
+    /// TCP that gathers instead of a system call for each piece, while calls run
+    #[value(name = "7a")]
+    Transport,
     /// A rate limit that is attached, opened and removed while calls run
     #[value(name = "7b")]
     Limit,
@@ -32,7 +35,10 @@ impl ExperimentId {
     /// Whether it is measured in turns, whose length the user may choose.
     pub fn has_turns(self) -> bool {
         match self {
-            ExperimentId::Limit | ExperimentId::Changes | ExperimentId::Bind => false,
+            ExperimentId::Transport
+            | ExperimentId::Limit
+            | ExperimentId::Changes
+            | ExperimentId::Bind => false,
             ExperimentId::Table4
             | ExperimentId::HotelMean
             | ExperimentId::HotelTail
@@ -49,7 +55,7 @@ impl ExperimentId {
     /// Seconds to measure, unless the user says otherwise.
     pub fn seconds(self) -> f64 {
         match self {
-            ExperimentId::Limit => 12.0,
+            ExperimentId::Transport | ExperimentId::Limit => 12.0,
             // It ends with its changes.
             ExperimentId::Changes => 3600.0,
             ExperimentId::Bind => 15.0,

@@ -17,19 +17,20 @@ pub const ACCESS: &[&str] =
 const LIMITED: Setup = Setup {
     policies: r#"[{"application": "*", "kind": "rate_limit",
   "configuration": {"rate_per_s": 100000000, "burst": 1000000}}]"#,
-    plugin: None,
+    ..BARE
 };
 const RULES: Setup = Setup {
     policies: r#"[{"application": "*", "kind": "access",
   "configuration": {"default": "allow", "rules": [
     {"name": "customers", "action": "deny",
      "fields": [{"path": "customer_name", "is": {"equals": "mallory"}}]}]}}]"#,
-    plugin: None,
+    ..BARE
 };
 const MODULE: Setup = Setup {
     policies: r#"[{"application": "*", "kind": "refuse",
   "configuration": {"on_failure": "closed", "configuration": "mallory"}}]"#,
     plugin: Some(Plugin { name: "refuse", file: "refuse.wat", contents: module }),
+    ..BARE
 };
 
 const ENVOY_LIMIT: &str = include_str!("../../../../bench/sidecars/envoy-limit.yaml");

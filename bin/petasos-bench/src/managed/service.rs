@@ -16,6 +16,8 @@ pub struct Setup {
     /// Its file of policies.
     pub policies: &'static str,
     pub plugin: Option<Plugin>,
+    /// Whether its packets to other hosts go over TCP, and not as datagrams.
+    pub over_tcp: bool,
 }
 
 /// A kind of policies that is not built in.
@@ -30,10 +32,9 @@ pub struct Plugin {
 }
 
 /// No policies.
-pub const BARE: Setup = Setup { policies: "[]", plugin: None };
+pub const BARE: Setup = Setup { policies: "[]", plugin: None, over_tcp: false };
 /// A null policy for each application.
-pub const NULL: Setup =
-    Setup { policies: r#"[{"application": "*", "kind": "null"}]"#, plugin: None };
+pub const NULL: Setup = Setup { policies: r#"[{"application": "*", "kind": "null"}]"#, ..BARE };
 
 /// A running service.
 pub struct Service {
@@ -69,6 +70,9 @@ impl Service {
             command.arg("--plugin").arg(format!("{name}={}", path.display()));
         }
         command.arg("--policies").arg(policies).args(["--listen", &address.to_string()]);
+        if setup.over_tcp {
+            command.args(["--transport", "tcp"]);
+        }
         if let Some(schemas) = schemas {
             command.arg("--schema-cache").arg(schemas);
         }

@@ -43,7 +43,8 @@ mod tests {
         let named = |name: &str| What::from_str(name, false);
         assert_eq!(named("6a"), Ok(What::Figure(FigureId::Limit)));
         assert_eq!(named("7b"), Ok(What::Experiment(ExperimentId::Limit)));
-        assert!(named("7a").is_err());
+        assert_eq!(named("7a"), Ok(What::Experiment(ExperimentId::Transport)));
+        assert!(named("7").is_err());
         let names = What::value_variants().iter().filter_map(What::to_possible_value);
         let mut names: Vec<_> = names.map(|value| value.get_name().to_owned()).collect();
         let all = names.len();

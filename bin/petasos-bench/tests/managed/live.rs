@@ -81,6 +81,24 @@ fn a_limit_is_attached_opened_and_removed_under_load() {
 }
 
 #[test]
+fn the_transport_is_changed_under_load() {
+    if !has_service() {
+        return;
+    }
+    let json = measured("7a", &["--seconds", "2"]);
+    assert_eq!((&json["lost"], &json["duplicated"]), (&0.into(), &0.into()), "{json}");
+    for name in ["managed", "second"] {
+        assert!(number(&json["contenders"][name]["ops_per_s"]) > 0.0, "{name} in {json}");
+        for stage in ["pieces", "server", "both"] {
+            assert!(number(&json["stages"][name][stage]["ops_per_s"]) > 0.0, "{stage} in {json}");
+            assert!(number(&json["ratios"][name][stage]["pieces"]) > 0.0, "{stage} in {json}");
+        }
+        assert!(json["series"][name].as_array().is_some_and(|series| series.len() > 50));
+    }
+    assert_eq!(json["changes"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn changes_lose_and_repeat_nothing() {
     if !has_service() {
         return;

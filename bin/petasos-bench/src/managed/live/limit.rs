@@ -2,22 +2,17 @@
 
 use std::time::Duration;
 
-use petasos_report::with_si_prefix;
-use petasos_report::{Axis, Column, Figure as Chart, Series, Table, Tone, median, significant};
-use serde_json::{Value, json};
+use petasos_report::{Axis, Column, Figure as Chart, Series, Table, Tone};
+use petasos_report::{significant, with_si_prefix};
+use serde_json::json;
 
-use super::clock::now_ns;
 use super::operator::{Change, Done, Operator};
 use super::report::Report;
 use super::stage::{PairTurn, Stage, calls};
+use super::stages::{JOINED, asked_at_s, change_at_ends, changes, rate, rates, typical};
 use crate::error::BenchError;
 use crate::managed::service::BARE;
-use crate::rpc::tally::{SLICE_NS, Tally};
 
-/// Slices of the client's turn that are one of the picture's.
-const JOINED: usize = 20;
-/// After a change, so much of its stage does not count: the answer to the operator may be late.
-const SETTLING_NS: u64 = 100_000_000;
 /// The limit is this part of the rate without one.
 const PART: f64 = 0.5;
 const KIND: &str = "rate_limit";
@@ -37,12 +32,8 @@ pub fn run(seconds: f64) -> Result<Report, BenchError> {
     let (warm, ()) = stage.turn(stage_time, || Ok(()))?;
     let limit = rounded(rate(&warm[0]) * PART);
     let duration = stage_time * STAGES.len() as u32;
-    let (turns, done) = stage.turn(duration, || changes(&operator, stage_time, limit))?;
+    let (turns, done) = stage.turn(duration, || change(&operator, stage_time, limit))?;
     report(seconds, limit, &turns[0], &done)
-}
-
-fn rate(turn: &PairTurn) -> f64 {
-    turn.client.completed as f64 / turn.client.elapsed_s
 }
 
 /// Two digits of a number.
@@ -52,60 +43,19 @@ fn rounded(rate: f64) -> u64 {
 }
 
 /// The changes at the ends of stages.
-fn changes(operator: &Operator, stage: Duration, limit: u64) -> Result<Vec<Done>, BenchError> {
-    let begun_ns = now_ns();
-    let stage_ns = stage.as_nanos() as u64;
-    let wait = |stages: u64| {
-        let at = begun_ns + stages * stage_ns;
-        std::thread::sleep(Duration::from_nanos(at.saturating_sub(now_ns())));
-    };
-    wait(1);
+fn change(operator: &Operator, stage: Duration, limit: u64) -> Result<Vec<Done>, BenchError> {
     // An engine that limits from its first call on.
     let configuration = format!(r#"{{"rate_per_s": {limit}, "burst": 64}}"#);
-    let attached = operator.change(Change::Attach { kind: KIND, configuration: &configuration })?;
-    wait(2);
-    let opened = operator.change(Change::Configure { kind: KIND, configuration: OPEN })?;
-    wait(3);
-    let removed = operator.change(Change::Detach { kind: KIND })?;
-    Ok(vec![attached, opened, removed])
-}
-
-/// Calls per second in the slices between two times; the last one is not whole.
-fn rates(tally: &Tally, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (f64, f64)> {
-    let whole = tally.per_slice.chunks_exact(JOINED).enumerate();
-    let length_ns = JOINED as u64 * SLICE_NS;
-    let begun_ns = tally.begun_ns;
-    let rates = whole.map(move |(at, slices)| {
-        let at_ns = at as u64 * length_ns;
-        let calls: u32 = slices.iter().sum();
-        (at_ns, f64::from(calls) * 1e9 / length_ns as f64)
-    });
-    rates
-        .filter(move |(at_ns, _)| {
-            let begins_ns = begun_ns + at_ns;
-            begins_ns >= from_ns && begins_ns + length_ns <= to_ns
-        })
-        .map(|(at_ns, rate)| (at_ns as f64 / 1e9, rate))
+    let attach = || operator.change(Change::Attach { kind: KIND, configuration: &configuration });
+    let open = || operator.change(Change::Configure { kind: KIND, configuration: OPEN });
+    let remove = || operator.change(Change::Detach { kind: KIND });
+    change_at_ends(stage, &[&attach, &open, &remove])
 }
 
 fn report(seconds: f64, limit: u64, turn: &PairTurn, done: &[Done]) -> Result<Report, BenchError> {
     let tally = &turn.tally;
-    let ends_ns = tally.begun_ns + tally.per_slice.len() as u64 * SLICE_NS;
-    let begins = [tally.begun_ns].into_iter().chain(done.iter().map(|done| done.answered_ns));
-    let ends = done.iter().map(|done| done.asked_ns).chain([ends_ns]);
-    let spans = begins.zip(ends).map(|(from, to)| (from + SETTLING_NS, to));
-    let typical = spans.map(|(from, to)| median(rates(tally, from, to).map(|(_, rate)| rate)));
-    let typical: Vec<f64> = typical.map(|rate| rate.unwrap_or(f64::NAN)).collect();
+    let typical = typical(tally, done);
     let [none, limited, open, removed] = typical[..] else { return Err("a stage is lost".into()) };
-    let at_s = |ns: u64| ns.saturating_sub(tally.begun_ns) as f64 / 1e9;
-    let changes: Vec<Value> = ["attach", "open", "remove"]
-        .iter()
-        .zip(done)
-        .map(|(what, done)| {
-            json!({ "what": what, "at_s": at_s(done.asked_ns),
-                    "took_us": (done.answered_ns - done.asked_ns) as f64 / 1e3 })
-        })
-        .collect();
     let mut report = Report::new(
         "7b",
         json!({
@@ -132,7 +82,7 @@ fn report(seconds: f64, limit: u64, turn: &PairTurn, done: &[Done]) -> Result<Re
         json!({ "limited": { "limit": limited / limit as f64 },
         "open": { "none": open / none }, "removed": { "none": removed / none } }),
     );
-    report.with("changes", json!(changes));
+    report.with("changes", changes(&["attach", "open", "remove"], tally, done));
     report.with("lost", json!(turn.lost));
     report.with("duplicated", json!(turn.duplicated));
     let all: Vec<(f64, f64)> = rates(tally, 0, u64::MAX).collect();
@@ -142,7 +92,7 @@ fn report(seconds: f64, limit: u64, turn: &PairTurn, done: &[Done]) -> Result<Re
         "{} calls lost, {} run twice, of {}",
         turn.lost, turn.duplicated, tally.sent
     ));
-    report.charts.push(chart(all, limit, done.iter().map(|done| at_s(done.asked_ns)).collect()));
+    report.charts.push(chart(all, limit, &asked_at_s(tally, done)));
     Ok(report)
 }
 
@@ -160,7 +110,7 @@ fn table(typical: &[f64], limit: u64) -> Table {
     table
 }
 
-fn chart(all: Vec<(f64, f64)>, limit: u64, at_s: Vec<f64>) -> Chart {
+fn chart(all: Vec<(f64, f64)>, limit: u64, at_s: &[f64]) -> Chart {
     let end = all.last().map_or(0.0, |(at, _)| *at);
     let at = |index: usize| at_s.get(index).copied().unwrap_or(end);
     let (attached, opened, removed) = (at(0), at(1), at(2));
@@ -178,21 +128,11 @@ fn chart(all: Vec<(f64, f64)>, limit: u64, at_s: Vec<f64>) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpc::tally::{SLICE_NS, Tally};
 
     #[test]
     fn limits_have_two_digits() {
         assert_eq!([rounded(123_456.0), rounded(98_765.0), rounded(0.0)], [120_000, 99_000, 1]);
-    }
-
-    #[test]
-    fn rates_are_those_of_whole_slices_of_a_stage() {
-        let per_slice = [vec![1; JOINED], vec![2; JOINED], vec![9; JOINED - 1]].concat();
-        let tally = Tally { begun_ns: 1000, per_slice, ..Tally::default() };
-        let all: Vec<_> = rates(&tally, 0, u64::MAX).collect();
-        assert_eq!(all, [(0.0, 1000.0), (0.02, 2000.0)]);
-        let length_ns = JOINED as u64 * SLICE_NS;
-        assert_eq!(rates(&tally, 1001, 1000 + 2 * length_ns).count(), 1);
-        assert_eq!(rates(&tally, 0, 1000 + 2 * length_ns - 1).count(), 1);
     }
 
     #[test]

@@ -15,6 +15,8 @@ mod operator;
 mod qos;
 mod report;
 mod stage;
+mod stages;
+mod transport;
 
 pub use binder::Binder;
 pub use numbered::{NumberedClient, NumberedServer};
@@ -33,6 +35,7 @@ const CHANGES: usize = 1000;
 pub fn run(args: &ManagedArgs, id: ExperimentId) -> Result<(), BenchError> {
     let seconds = args.seconds.unwrap_or(id.seconds());
     let report = match id {
+        ExperimentId::Transport => transport::run(seconds)?,
         ExperimentId::Limit => limit::run(seconds)?,
         ExperimentId::Changes => changes::run(args.changes.unwrap_or(CHANGES), seconds)?,
         ExperimentId::Bind => bind::run(seconds)?,

@@ -28,7 +28,7 @@ pub struct Done {
     pub answered_ns: u64,
 }
 
-/// A change of an engine of the application.
+/// A change of an engine of the application, or of what its packets go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
     /// Places one next to the application.
@@ -49,6 +49,10 @@ pub enum Change<'a> {
     },
     Upgrade {
         kind: &'a str,
+    },
+    /// Has packets between hosts sent in one system call for a batch, or in one for each piece.
+    Transport {
+        gathered: bool,
     },
     /// Goes the same way, and changes no datapath.
     Sham,
@@ -102,6 +106,9 @@ impl Operator {
             }
             Change::Upgrade { kind } => {
                 step.upgrade_engine_mut().engine_mut().set_application(of).set_kind(kind);
+            }
+            Change::Transport { gathered } => {
+                step.configure_transport_mut().set_gathered(gathered);
             }
             Change::Sham => {
                 step.set_quota_mut().quota_mut().set_application(NOBODY).set_items_max(1000);

@@ -24,14 +24,14 @@ const SMALL_FIRST: Setup = Setup {
     policies: r#"[{"application": "*", "kind": "qos",
   "configuration": {"order": {"small_first": {"threshold_bytes": 1024}},
     "in_flight_bytes_max": 1048576, "hold_max_us": 100000}}]"#,
-    plugin: None,
+    ..BARE
 };
 /// The same for those of the servers' host: they have few long requests to handle at a time.
 const FEW_AT_A_TIME: Setup = Setup {
     policies: r#"[{"application": "*", "kind": "qos",
   "configuration": {"order": {"small_first": {"threshold_bytes": 1024}},
     "in_flight_bytes_max": 131072, "hold_max_us": 100000}}]"#,
-    plugin: None,
+    ..BARE
 };
 /// The contenders: their services, of the clients' host and of the servers'.
 const SETUPS: [(&str, [Setup; 2], Tone); 2] = [

@@ -1,0 +1,156 @@
+//! Figure 7a: the transport is changed while calls run, first at the server's host, then at the
+//! client's: TCP with a system call for each piece of a packet, then for each batch.
+//!
+//! The transport is the host's. A second application of both hosts has the same change, and shows
+//! that it costs nobody a call.
+
+use std::time::Duration;
+
+use petasos_report::{Axis, Column, Figure as Chart, Series, Table, Tone};
+use petasos_report::{significant, with_si_prefix};
+use serde_json::{Value, json};
+
+use super::operator::{Change, Done, Operator};
+use super::report::Report;
+use super::stage::{PairTurn, Stage, calls};
+use super::stages::{JOINED, asked_at_s, change_at_ends, changes, rate, rates, typical};
+use crate::error::BenchError;
+use crate::managed::service::{BARE, Setup};
+
+const OVER_TCP: Setup = Setup { over_tcp: true, ..BARE };
+const STAGES: [&str; 3] = ["pieces", "server", "both"];
+const CHANGES: [&str; 2] = ["server", "client"];
+const NAMES: [&str; 2] = ["managed", "second"];
+/// Outstanding calls of the applications: the second only takes part.
+const WINDOWS: [usize; 2] = [128, 8];
+
+/// Measures it within `seconds`.
+///
+/// # Errors
+/// If a process does not come up or has died, or a change is refused.
+pub fn run(seconds: f64) -> Result<Report, BenchError> {
+    let shapes = WINDOWS.map(|window| calls(32, window));
+    let mut stage = Stage::start(OVER_TCP, OVER_TCP, &shapes)?;
+    let operators = stage.operators()?;
+    for operator in &operators {
+        gather(operator, false)?;
+    }
+    let stage_time = Duration::from_secs_f64((seconds / 4.0).max(0.2));
+    // It opens connections.
+    stage.turn(stage_time, || Ok(()))?;
+    let duration = stage_time * STAGES.len() as u32;
+    let [client, server] = &operators;
+    let (turns, done) = stage.turn(duration, || {
+        change_at_ends(stage_time, &[&|| gather(server, true), &|| gather(client, true)])
+    })?;
+    report(seconds, &turns, &done)
+}
+
+fn gather(operator: &Operator, gathered: bool) -> Result<Done, BenchError> {
+    operator.change(Change::Transport { gathered })
+}
+
+fn report(seconds: f64, turns: &[PairTurn], done: &[Done]) -> Result<Report, BenchError> {
+    let mut report = Report::new(
+        "7a",
+        json!({
+            "seconds": seconds, "request_bytes": 32, "response_bytes": 8, "windows": WINDOWS,
+            "slice_ms": JOINED,
+        }),
+    );
+    let named = || NAMES.iter().zip(turns);
+    report.with("contenders", named().map(|(name, turn)| contender(name, turn)).collect());
+    let mut stages = Vec::new();
+    for (name, turn) in named() {
+        let typical = typical(&turn.tally, done);
+        if typical.len() != STAGES.len() || typical.iter().any(|rate| rate.is_nan()) {
+            return Err(format!("a stage of {name} is too short to measure").into());
+        }
+        stages.push(typical);
+    }
+    report.with(
+        "stages",
+        by_stage(|application, stage| json!({ "ops_per_s": stages[application][stage] })),
+    );
+    let to_first =
+        |application: usize, stage: usize| stages[application][stage] / stages[application][0];
+    report.with(
+        "ratios",
+        by_stage(|application, stage| json!({ "pieces": to_first(application, stage) })),
+    );
+    report.with("changes", changes(&CHANGES, &turns[0].tally, done));
+    let sum = |of: fn(&PairTurn) -> u64| turns.iter().map(of).sum::<u64>();
+    let (lost, duplicated) = (sum(|turn| turn.lost), sum(|turn| turn.duplicated));
+    report.with("lost", json!(lost));
+    report.with("duplicated", json!(duplicated));
+    let series = turns.iter().map(|turn| rates(&turn.tally, 0, u64::MAX).collect());
+    let series: Vec<Vec<(f64, f64)>> = series.collect();
+    report.with(
+        "series",
+        NAMES.iter().zip(&series).map(|(name, all)| entry(name, json!(all))).collect(),
+    );
+    report.tables.push(table(&stages));
+    let sent = sum(|turn| turn.tally.sent);
+    report.notes.push(format!("{lost} calls lost, {duplicated} run twice, of {sent}"));
+    report.charts.push(chart(series, &asked_at_s(&turns[0].tally, done)));
+    Ok(report)
+}
+
+fn entry(name: &str, value: Value) -> (String, Value) {
+    (name.to_owned(), value)
+}
+
+fn contender(name: &str, turn: &PairTurn) -> (String, Value) {
+    let latency = &turn.client.latency;
+    entry(
+        name,
+        json!({
+            "ops_per_s": rate(turn), "p50_us": latency.quantile_us(0.5),
+            "p99_us": latency.quantile_us(0.99), "completed": turn.client.completed,
+            "lost": turn.lost, "duplicated": turn.duplicated,
+        }),
+    )
+}
+
+/// A value for each application and stage, by their names.
+fn by_stage(value: impl Fn(usize, usize) -> Value) -> Value {
+    let applications = NAMES.iter().enumerate().map(|(application, name)| {
+        let stages = STAGES.iter().enumerate();
+        entry(name, stages.map(|(stage, name)| entry(name, value(application, stage))).collect())
+    });
+    applications.collect()
+}
+
+fn table(stages: &[Vec<f64>]) -> Table {
+    let mut table = Table::new([
+        Column::text("Gathered at"),
+        Column::number("Rate", "1/s"),
+        Column::number("of the first", ""),
+        Column::number("Second application", "1/s"),
+        Column::number("of its first", ""),
+    ]);
+    let [first, second] = stages else { return table };
+    for (stage, name) in ["no host", "the server's host", "both"].into_iter().enumerate() {
+        let cells = [first, second]
+            .map(|rates| [with_si_prefix(rates[stage]), significant(rates[stage] / rates[0])]);
+        table.push([name.to_owned()].into_iter().chain(cells.into_iter().flatten()));
+    }
+    table
+}
+
+fn chart(series: Vec<Vec<(f64, f64)>>, at_s: &[f64]) -> Chart {
+    let tones = [Tone::Primary, Tone::Muted];
+    let names = ["128 calls outstanding", "a second application, 8 outstanding"];
+    let lines = series.into_iter().zip(names).zip(tones);
+    let series = lines.map(|((points, name), tone)| Series::new(name, tone, points)).collect();
+    let (x, y) = (Axis::linear("Time", "s"), Axis::linear("Rate", "calls/s"));
+    let at = |index: usize| at_s.get(index).copied().unwrap_or(0.0);
+    let caption = format!(
+        "Changed at the server's host after {:.1} s, at the client's after {:.1} s. Each point is \
+         {JOINED} ms.",
+        at(0),
+        at(1)
+    );
+    let title = "TCP that gathers, from a system call for each piece";
+    Chart::lines(title, x, y, series).caption(caption)
+}
