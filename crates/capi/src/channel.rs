@@ -199,7 +199,9 @@ unsafe fn builder(
 fn wrong(error: ConnectError) -> Status {
     match error {
         ConnectError::Unreachable(status) => status,
-        ConnectError::Loop(error) => Status::resource_exhausted(error.to_string()),
+        ConnectError::Loop(error) if !error.is_of_settings() => {
+            Status::resource_exhausted(error.to_string())
+        }
         error => Status::invalid_argument(error.to_string()),
     }
 }

@@ -227,10 +227,14 @@ fn listening(
 }
 
 fn wrong(error: &StartError) -> Status {
-    match error {
-        StartError::Address(..) | StartError::Service(_) | StartError::NoSuchMethod(_) => {
-            Status::invalid_argument(error.to_string())
-        }
-        error => Status::unavailable(error.to_string()),
+    let may_be_tried_again = match error {
+        StartError::Thread(_) => true,
+        StartError::Node(error) => !error.is_of_settings(),
+        StartError::Loop(error) => !error.is_of_settings(),
+        _ => false,
+    };
+    match may_be_tried_again {
+        true => Status::unavailable(error.to_string()),
+        false => Status::invalid_argument(error.to_string()),
     }
 }

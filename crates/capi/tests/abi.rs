@@ -411,6 +411,7 @@ fn what_tls_lacks_is_told() {
         (c"petasos://127.0.0.1:9", tls_options(file, none, none), false, "a certificate and its"),
         (c"petasos://127.0.0.1:9", tls_options(file, file, none), false, "needs its key"),
         (c"petasos://127.0.0.1:9", tls_options(file, file, file), true, "contradict"),
+        (c"petasos://127.0.0.1:9", tls_options(file, file, file), false, "/nowhere.pem"),
         (c"grpc://127.0.0.1:9", tls_options(file, file, file), false, "grpcs://"),
         (c"grpcs://127.0.0.1:9", tls_options(file, none, none), false, "/nowhere.pem"),
         (c"grpcs://127.0.0.1:9", tls_options(none, none, none), false, "authorities"),

@@ -32,6 +32,19 @@ pub enum NodeError {
     },
 }
 
+impl NodeError {
+    /// Whether the settings are at fault, so that trying again is of no use.
+    pub fn is_of_settings(&self) -> bool {
+        match self {
+            NodeError::AddressNotLocal(_)
+            | NodeError::Config(_)
+            | NodeError::Credentials(_)
+            | NodeError::Plaintext(_) => true,
+            NodeError::AddressInUse(_) | NodeError::System { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

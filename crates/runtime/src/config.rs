@@ -192,6 +192,17 @@ pub enum LoopError {
     Descriptor(#[from] io::Error),
 }
 
+impl LoopError {
+    /// Whether the settings are at fault, so that trying again is of no use.
+    pub fn is_of_settings(&self) -> bool {
+        match self {
+            LoopError::Service(_) => true,
+            LoopError::Node(error) => error.is_of_settings(),
+            _ => false,
+        }
+    }
+}
+
 /// Why a service could not be added. The program's fault; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -78,10 +78,14 @@ impl Requests {
         Requests { believed, ..Requests::default() }
     }
 
+    /// Whether a peer is believed about who calls.
+    fn is_believed(&self, peer: &Caller) -> bool {
+        peer.is_proved && self.believed.contains(&peer.name)
+    }
+
     /// A caller, of which the peer has said that it is this application.
     pub fn seen(&self, caller: Caller, said: Option<String>) -> Seen {
-        let is_believed = caller.is_proved && self.believed.contains(&caller.name);
-        match said.filter(|_| is_believed) {
+        match said.filter(|_| self.is_believed(&caller)) {
             Some(application) => Seen {
                 name: format!("{application} of {}", caller.name),
                 identity: Some(application.into()),
@@ -140,7 +144,7 @@ impl Requests {
         }
         if self.callers[place].as_ref().is_none_or(|known| known.session != arrived.session) {
             let of = Caller::of(arrived.origin.peer());
-            let is_believed = of.is_proved && self.believed.contains(&of.name);
+            let is_believed = self.is_believed(&of);
             let caller = self.remote_caller(hub, of, None);
             let (session, applications) = (arrived.session, Vec::new());
             self.callers[place] = Some(Known { session, caller, is_believed, applications });
