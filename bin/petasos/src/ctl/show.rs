@@ -70,11 +70,15 @@ pub fn datapath(service: &ServiceArgs, args: &DatapathArgs) -> Result<(), Failed
         if args.reports {
             head.push("REPORT");
         }
-        let rows: Vec<Vec<String>> = list.iter().flat_map(datapath_rows).collect();
-        table(&head, &rows)
+        let rows = list.iter().flat_map(datapath_rows).map(|mut row| {
+            row.resize(head.len(), String::new());
+            row
+        });
+        table(&head, &rows.collect::<Vec<_>>())
     })
 }
 
+/// A row for each engine, its report last; one without cells about engines if there is none.
 fn datapath_rows(datapath: &proto::Datapath) -> Vec<Vec<String>> {
     let (number, name) = (datapath.number().to_string(), datapath.name().to_owned());
     if datapath.engines().is_empty() {
