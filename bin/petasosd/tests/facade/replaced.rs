@@ -24,6 +24,9 @@ fn fifty_replacements_lose_and_repeat_nothing() {
     let (counts, server) = Counting::serve(&chain.daemon);
     let unary = Load::unary(&chain.daemon, &server, "unary", 0);
     let streams = Load::streams(&chain.daemon, &server, "streams", 1 << 40);
+    // What attaches during a replacement, from a process that has attached before, is let in before
+    // the servers are there (ADR 20, Consequences).
+    [&unary, &streams].into_iter().for_each(Load::await_more);
     for _ in 0..50 {
         chain.replace(&[]);
         chain.await_former();

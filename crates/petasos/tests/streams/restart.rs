@@ -10,7 +10,8 @@ use petasos::{Channel, Loop, LoopConfig, Server, Status, block_on};
 
 fn serve(service: &Service) -> Server {
     let server = Server::builder().add(FlowServer::new(service.clone()));
-    server.listen("127.0.0.1:0").start().expect("loopback has ports")
+    // Not where other tests listen: the address of a server that has gone must not be another's.
+    server.listen("127.0.7.1:0").start().expect("loopback has ports")
 }
 
 fn target(servers: &[&Server]) -> String {
