@@ -193,7 +193,8 @@ impl<B: Body> CallerStream<B> {
     }
 
     /// R18: the next exchange to send, if one is due. `lent_max` is the number of slots that the
-    /// stream may use beyond its own two. If it already uses more, it takes no other one.
+    /// stream may use beyond its own two. If it already uses more, it takes no other one. Look at
+    /// [`CallerStream::lent`] after each: it may be more or less than before.
     pub fn poll_exchange(&mut self, lent_max: u32) -> Option<CallerSegment<B>> {
         match self.phase {
             Phase::Running => self.exchange(lent_max),
@@ -210,7 +211,8 @@ impl<B: Body> CallerStream<B> {
 
     /// How many slots the stream uses beyond its own two. An exchange that the server asked for
     /// takes over the slot of the answer that asked for it: if other streams took that slot, this
-    /// one could wait for ever.
+    /// one could wait for ever. If that exchange turns out to have records, it goes to the slot
+    /// that is the stream's own for those, and the other is given back.
     pub fn lent(&self) -> u32 {
         let bare = self.under_way.bare();
         u32::from(UnderWay::lent(bare + u16::from(self.update_due), self.under_way.len - bare))

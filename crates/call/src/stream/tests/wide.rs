@@ -235,6 +235,25 @@ fn r18_bare_exchanges_leave_room_for_a_message() {
     assert_eq!(caller.lent(), 5, "it was the stream's own");
 }
 
+#[test]
+fn r14_an_asked_for_exchange_with_records_gives_a_lent_slot_back() {
+    let mut caller = begun();
+    while caller.poll_event().is_some() {}
+    for number in 1..=2 {
+        due(&mut caller, 5);
+        let more = ServerSegment { more: true, ..answering(number, 10_000) };
+        caller.handle_answer(more).unwrap();
+        while caller.poll_event().is_some() {}
+    }
+    assert!(due(&mut caller, 5).iter().all(CallerSegment::is_bare));
+    caller.handle_answer(ServerSegment { more: true, ..ServerSegment::bare(3, true) }).unwrap();
+    let kept = caller.lent();
+    caller.send(message(8));
+    let sent = caller.poll_exchange(0).expect("it takes no further slot");
+    assert!(sent.receive && !sent.messages.is_empty());
+    assert_eq!(caller.lent() + 1, kept);
+}
+
 /// What is due goes to the server.
 fn exchange_all(caller: &mut CallerStream<Blob>, server: &mut Server, lent: u32) {
     for segment in due(caller, lent) {
