@@ -86,6 +86,8 @@ pub struct Carrier {
     refused: Option<String>,
     /// What it serves and the service cannot know.
     undescribed: Option<String>,
+    /// What is noted here cannot be trusted.
+    has_panicked: bool,
     inward_numbers: InwardNumbers,
     next_stream: u64,
     scratch: Vec<u8>,
@@ -109,6 +111,7 @@ impl Carrier {
             was_served: false,
             refused: None,
             undescribed: None,
+            has_panicked: false,
             inward_numbers: InwardNumbers::default(),
             next_stream: 0,
             scratch: Vec::new(),
@@ -218,8 +221,18 @@ impl Carrier {
         joined.any(|joined| joined.link.is_some() && joined.asks.are_ready())
     }
 
+    /// A method of the carrier has panicked, and its caller goes on: what the carrier notes of
+    /// calls may be wrong. The next [`Carrier::receive`] fails all of them and attaches anew, so
+    /// that none waits for ever.
+    pub fn has_panicked(&mut self) {
+        self.has_panicked = true;
+    }
+
     /// When the carrier needs a turn, if nothing arrives.
     pub fn next_turn_at(&self) -> Time {
+        if self.has_panicked {
+            return Time::ZERO;
+        }
         let wants = self.on.link.is_none() && self.connecting.is_none() && self.is_wanted();
         let connect_at = if wants { self.retry_at } else { Time::NEVER };
         let other = self.other.as_ref().map_or(Time::NEVER, |other| other.joined.next_turn_at());

@@ -30,6 +30,10 @@ impl Carrier {
     /// Attaches if need be, and handles what the service has said. Returns whether it has said
     /// anything.
     pub fn receive<S>(&mut self, state: &mut S, cx: &mut Context<S>) -> bool {
+        if core::mem::take(&mut self.has_panicked) {
+            self.detached(cx, "this process' end of the managed service has panicked");
+            return true;
+        }
         if self.on.link.is_none() {
             return self.connect(cx);
         }

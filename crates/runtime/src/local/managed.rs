@@ -15,6 +15,25 @@ pub(crate) struct Managed {
     wakers: RefCell<Vec<Waker>>,
 }
 
+/// A carrier that works, and is put back also if it panics: the loop goes on.
+struct Taken<'a> {
+    of: &'a Managed,
+    carrier: Option<Box<Carrier>>,
+    has_panicked: bool,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut carrier = self.carrier.take();
+        if let Some(carrier) = &mut carrier
+            && self.has_panicked
+        {
+            carrier.has_panicked();
+        }
+        self.of.carrier.replace(carrier);
+    }
+}
+
 impl Managed {
     /// Whether the loop's calls go through the service.
     #[inline(always)]
@@ -24,15 +43,10 @@ impl Managed {
 
     /// Lets the carrier do something.
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut Carrier) -> R) -> Option<R> {
-        // Put back also if the application's code, which it runs, panics.
-        struct Taken<'a>(&'a Managed, Option<Box<Carrier>>);
-        impl Drop for Taken<'_> {
-            fn drop(&mut self) {
-                self.0.carrier.replace(self.1.take());
-            }
-        }
-        let mut taken = Taken(self, self.carrier.borrow_mut().take());
-        taken.1.as_deref_mut().map(run)
+        let mut taken = Taken { of: self, carrier: self.carrier.take(), has_panicked: true };
+        let result = taken.carrier.as_deref_mut().map(run);
+        taken.has_panicked = false;
+        result
     }
 
     pub(crate) fn set(&self, carrier: Carrier) {
@@ -55,5 +69,30 @@ impl Managed {
         self.is_on.set(false);
         drop(self.carrier.take());
         drop(self.wakers.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use petasos_base::Time;
+    use petasos_endpoint::{Clock, Endpoint, EndpointConfig, NoPackets};
+    use petasos_managed::ServiceConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_carrier_that_panics_is_put_back_and_knows() {
+        let io = NoPackets::new().unwrap();
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), io, Clock::system(), ());
+        let config = ServiceConfig::new("unix:/no/service/here").unwrap();
+        let managed = Managed::default();
+        managed.set(Carrier::new(config, 1, endpoint.notifier().unwrap()));
+        let next_turn_at = || managed.with(|carrier| carrier.next_turn_at());
+        assert_eq!(next_turn_at(), Some(Time::NEVER));
+        let run = || managed.with(|_| panic!("a test"));
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+        assert_eq!(next_turn_at(), Some(Time::ZERO), "it ends its attachment");
     }
 }
