@@ -2,13 +2,13 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use petasos::{Code, Request};
+use petasos::{Code, Request, Status, Streaming};
 use rustix::process::Signal;
 
-use crate::support::managed::WorkClient;
+use crate::support::managed::{Item, WorkClient};
 use crate::support::*;
 
 /// So long are messages.
@@ -25,6 +25,24 @@ async fn is_ready<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T>
         Poll::Pending => Poll::Ready(None),
     })
     .await
+}
+
+enum Event {
+    Taken,
+    Read(i64),
+}
+
+/// What comes first: that `send` is taken, or the next answer.
+fn taken_or_read(
+    cx: &mut Context<'_>,
+    send: Pin<&mut impl Future<Output = Result<(), Status>>>,
+    back: &mut Streaming<Item>,
+) -> Poll<Event> {
+    if let Poll::Ready(taken) = send.poll(cx) {
+        taken.unwrap();
+        return Poll::Ready(Event::Taken);
+    }
+    back.poll_message(cx).map(|message| Event::Read(message.unwrap().unwrap().number()))
 }
 
 /// Says more and more in a stream whose answers are not read, until it is held up for as long as
@@ -49,10 +67,14 @@ async fn say_and_do_not_read(client: &WorkClient, bytes: usize, messages_max: i6
             }
             assert_eq!(client.echo(item("other", number)).await.unwrap().number(), number);
         }
-        // It is taken once the answers are read.
         let mut read = 0;
-        while is_ready(send.as_mut()).await.is_none() {
-            assert_eq!(back.message().await.unwrap().unwrap().number(), read);
+        loop {
+            // It is taken once the answers are read. That can be when all of them were read: then
+            // no other comes before it is taken.
+            match poll_fn(|cx| taken_or_read(cx, send.as_mut(), &mut back)).await {
+                Event::Taken => break,
+                Event::Read(number) => assert_eq!(number, read),
+            }
             read += 1;
         }
         sent += 1;

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use petasos::{
@@ -23,6 +24,29 @@ pub struct Daemon {
     child: Child,
     /// What it was started with, besides its paths.
     arguments: Vec<String>,
+    _watchdog: Watchdog,
+}
+
+/// Longer than a test takes, on a busy machine, too.
+const TEST_MAX: Duration = Duration::from_secs(300);
+
+/// Ends the tests unless it is dropped in time, so that one that hangs is a failure with a name.
+struct Watchdog {
+    _cancel: mpsc::Sender<()>,
+}
+
+impl Watchdog {
+    fn start(test: &str) -> Watchdog {
+        let (cancel, cancelled) = mpsc::channel();
+        let test = test.to_owned();
+        std::thread::spawn(move || {
+            if cancelled.recv_timeout(TEST_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("the test with the daemon `{test}` hangs");
+                std::process::abort();
+            }
+        });
+        Watchdog { _cancel: cancel }
+    }
 }
 
 impl Daemon {
@@ -33,7 +57,7 @@ impl Daemon {
     pub fn start_more(name: &str, policies: Option<&str>, options: &[&str]) -> Daemon {
         let folder = folder(name, policies);
         let child = Daemon::command(&folder).args(options).spawn().unwrap();
-        let mut daemon = Daemon { folder, child, arguments: owned(options) };
+        let mut daemon = Daemon::new(name, folder, child, options);
         daemon.await_socket();
         daemon
     }
@@ -67,9 +91,14 @@ impl Daemon {
             .by_ref()
             .find_map(|line| line.unwrap().split_once(before).map(|(_, said)| said.to_owned()));
         std::thread::spawn(move || said.for_each(drop));
-        let mut daemon = Daemon { folder, child, arguments: owned(arguments) };
+        let mut daemon = Daemon::new(name, folder, child, arguments);
         daemon.await_socket();
         (daemon, found.expect("it says so"))
+    }
+
+    fn new(name: &str, folder: PathBuf, child: Child, arguments: &[&str]) -> Daemon {
+        let arguments = owned(arguments);
+        Daemon { folder, child, arguments, _watchdog: Watchdog::start(name) }
     }
 
     fn command(folder: &std::path::Path) -> Command {
