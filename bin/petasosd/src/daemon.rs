@@ -280,7 +280,7 @@ impl Daemon {
             }
         }
         // At once: what is written to stderr is not collected, and the application waits.
-        let said = format!("petasosd: `{name}` has attached ({who:?})\n");
+        let said = format!("petasosd: `{name}` has attached: {who}\n");
         let _ = std::io::stderr().write_all(said.as_bytes());
         self.hub.add(application);
         self.members.push(Member::new(number, name, who, lane));

@@ -1,7 +1,7 @@
 //! The process at the other end of a socket, as the kernel reports it.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::{fmt, io};
 
 use nix::sys::socket::{getsockopt, sockopt};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,6 +28,15 @@ impl Credentials {
         let peer = getsockopt(&socket, sockopt::PeerCredentials)?;
         let pid = Some(peer.pid()).filter(|pid| *pid > 0);
         Ok(Credentials { uid: peer.uid(), gid: peer.gid(), pid })
+    }
+}
+
+impl fmt::Display for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "process {pid} of user {}", self.uid),
+            None => write!(f, "a process of user {}", self.uid),
+        }
     }
 }
 
