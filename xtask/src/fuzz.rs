@@ -23,6 +23,8 @@ enum Mode {
     Replay(PathBuf),
     /// Write the corpus anew from the encoders.
     Seeds,
+    /// Keep as few inputs as cover what the corpus and earlier runs cover.
+    Shrink,
 }
 
 /// What the command line asks for.
@@ -45,7 +47,7 @@ const INSTRUMENTED: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-covera
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 const LIMITS: [&str; 4] = ["-timeout=25", "-rss_limit_mb=2048", "-max_len=4096", "-len_control=50"];
 
-/// `cargo xtask fuzz [TARGET…] [--minutes N] [--replay FILE] [--seeds] [--address]`.
+/// `cargo xtask fuzz [TARGET…] [--minutes N] [--replay FILE] [--seeds] [--shrink] [--address]`.
 pub fn run(root: &Path, arguments: &[&str]) -> TaskResult {
     let plan = parse(arguments)?;
     let targets = chosen(root, &plan.targets)?;
@@ -56,6 +58,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> TaskResult {
             tools::run(Command::new(programs.join(target)).arg(input).current_dir(root))
         }
         Mode::Seeds => targets.iter().try_for_each(|target| seed(root, &programs, target)),
+        Mode::Shrink => targets.iter().try_for_each(|target| shrink(root, &programs, target)),
         Mode::Run { seconds } => {
             let share = (seconds / targets.len() as u64).max(1);
             fuzz(root, &programs, &targets, share, &[])
@@ -90,6 +93,7 @@ fn parse(arguments: &[&str]) -> Result<Plan, String> {
                 plan.mode = Mode::Replay(PathBuf::from(file));
             }
             "--seeds" => plan.mode = Mode::Seeds,
+            "--shrink" => plan.mode = Mode::Shrink,
             "--address" => plan.address = true,
             option if option.starts_with('-') => {
                 return Err(format!("fuzz: no option `{option}`"));
@@ -142,6 +146,41 @@ fn seed(root: &Path, programs: &Path, target: &str) -> TaskResult {
     create(&corpus)?;
     let mut command = Command::new(programs.join(target));
     tools::run(command.env("PETASOS_FUZZ_SEEDS", &corpus).current_dir(root))
+}
+
+/// Replaces a target's corpus by fewer inputs with the same coverage, out of it and of what runs
+/// on this machine have learned.
+fn shrink(root: &Path, programs: &Path, target: &str) -> TaskResult {
+    let corpus = root.join("fuzz/corpus").join(target);
+    let learned = programs.join("corpus").join(target);
+    let chosen = programs.join("shrunk").join(target);
+    // What is left of a run that was ended.
+    drop(fs::remove_dir_all(&chosen));
+    for folder in [&corpus, &learned, &chosen] {
+        create(folder)?;
+    }
+    let log = programs.join(format!("{target}.log"));
+    let output = File::create(&log).map_err(|error| format!("cannot write {log:?}: {error}"))?;
+    let mut command = Command::new(programs.join(target));
+    command.arg("-set_cover_merge=1").args(LIMITS).args([&chosen, &corpus, &learned]);
+    tools::run(command.current_dir(root).stderr(output))
+        .map_err(|error| format!("{error}; its output is in {}", log.display()))?;
+    let before = inputs(&corpus)?;
+    let after = inputs(&chosen)?;
+    for file in &before {
+        fs::remove_file(file).map_err(|error| format!("cannot remove {file:?}: {error}"))?;
+    }
+    for file in &after {
+        let name = file.file_name().expect("it was listed");
+        fs::copy(file, corpus.join(name)).map_err(|error| format!("cannot copy: {error}"))?;
+    }
+    println!("{target:10} {:>5} inputs, {:>5} before", after.len(), before.len());
+    Ok(())
+}
+
+fn inputs(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("no {folder:?}: {error}"))?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
 }
 
 fn create(folder: &Path) -> TaskResult {
@@ -256,6 +295,7 @@ mod tests {
         assert_eq!(plan.mode, Mode::Run { seconds: 180 });
         let plan = parse(&["header", "--address", "--replay", "crash-1"]).unwrap();
         assert_eq!((plan.mode, plan.address), (Mode::Replay("crash-1".into()), true));
+        assert_eq!(parse(&["json", "--shrink"]).unwrap().mode, Mode::Shrink);
         for wrong in [&["--minutes"][..], &["--minutes", "0"], &["--replay"], &["--fast"]] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }

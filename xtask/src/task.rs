@@ -27,6 +27,8 @@ tasks:
                       run one input again
   fuzz [TARGET…] --seeds
                       write the committed corpus anew
+  fuzz [TARGET…] --shrink
+                      keep as few inputs of the corpus as cover what all of them cover
   sanitize [PACKAGE…] run tests of crates with unsafe code under the address sanitizer
   conformance protobuf
                       run protobuf's own conformance suite, which is fetched where it can be
