@@ -177,9 +177,16 @@ impl Raw {
     fn turn(&mut self) -> Option<()> {
         let mut buffer = [0; 4096];
         while let Some(output) = self.connection.poll_output() {
-            // The end of the connection shows when it is read.
-            let count = self.stream.write(output).unwrap_or(output.len());
-            self.connection.advance_output(count);
+            match self.stream.write(output) {
+                Ok(count) => self.connection.advance_output(count),
+                // TLS still waits for the server.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The end of the connection shows when it is read.
+                Err(_) => {
+                    let all = output.len();
+                    self.connection.advance_output(all);
+                }
+            }
         }
         let now = self.clock.now();
         match self.stream.read(&mut buffer) {
