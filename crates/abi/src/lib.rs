@@ -37,7 +37,7 @@ pub use flow::{COUNTED_BYTES_MIN, Credit, Taken};
 pub use parse::{Refusal, Untrusted};
 
 /// The version of what this crate says.
-pub const ABI_VERSION: u16 = 3;
+pub const ABI_VERSION: u16 = 4;
 /// The oldest version that this code speaks. It has no successors (D14), and schemas are not named
 /// but sent (D13).
 pub const ABI_VERSION_OLDEST: u16 = 1;

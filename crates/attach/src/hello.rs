@@ -8,6 +8,10 @@ use crate::frame::{Malformed, Reader};
 
 /// From this version on, an application is told of a successor (D14).
 pub const HANDOVER_VERSION: u16 = 2;
+/// From this version on, an application tells whether it moves from a predecessor (D14).
+pub const MOVING_VERSION: u16 = 4;
+/// The only flag.
+const MOVES: u8 = 1;
 /// The first bytes of a hello.
 pub const MAGIC: [u8; 4] = *b"PTAT";
 /// The most bytes of a name.
@@ -134,6 +138,9 @@ pub struct Hello {
     pub name: Name,
     /// What it shows the service.
     pub token: Token,
+    /// D14: it is attached to the service's predecessor, which has told it to come. Not sent to a
+    /// service before [`MOVING_VERSION`].
+    pub is_moving: bool,
 }
 
 impl Hello {
@@ -146,7 +153,12 @@ impl Hello {
             return Err(HelloError::Lanes(lanes));
         }
         let (versions, token) = (Versions::SUPPORTED, Token::default());
-        Ok(Hello { versions, lanes, name: Name::new(name)?, token })
+        Ok(Hello { versions, lanes, name: Name::new(name)?, token, is_moving: false })
+    }
+
+    /// Whether the application would say that it moves.
+    pub fn tells_moving(&self) -> bool {
+        self.versions.newest >= MOVING_VERSION
     }
 
     /// The versions that a hello's body offers, which any version can read.
@@ -169,11 +181,15 @@ impl Hello {
         let name = Name::new(name).map_err(|_| Malformed::Value("name"))?;
         let token = Token::new(reader.bytes(token_bytes)?);
         let token = token.map_err(|_| Malformed::Value("token"))?;
-        // What a later version says after these fields is not known here.
+        let flags = if versions.newest >= MOVING_VERSION { reader.array::<1>()?[0] } else { 0 };
+        // What a later version says is not known here.
         if versions.newest <= ABI_VERSION {
             reader.finish()?;
+            if flags & !MOVES != 0 {
+                return Err(Malformed::Value("flags"));
+            }
         }
-        Ok(Hello { versions, lanes, name, token })
+        Ok(Hello { versions, lanes, name, token, is_moving: flags & MOVES != 0 })
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
@@ -185,6 +201,9 @@ impl Hello {
         out.extend_from_slice(&[name.len() as u8, token.len() as u8]);
         out.extend_from_slice(name);
         out.extend_from_slice(token);
+        if self.tells_moving() {
+            out.push(if self.is_moving { MOVES } else { 0 });
+        }
     }
 }
 

@@ -13,10 +13,12 @@ type Outcome = Result<Attachment, String>;
 pub(crate) struct Connecting(Arc<Mutex<Option<Outcome>>>);
 
 impl Connecting {
-    /// Begins. When it is over, the loop is made to turn.
-    pub(crate) fn begin(config: &ServiceConfig, notifier: Notifier) -> Connecting {
+    /// Begins. When it is over, the loop is made to turn. `is_moving` says that the service's
+    /// predecessor has told this process to attach (D14).
+    pub(crate) fn begin(config: &ServiceConfig, is_moving: bool, notifier: Notifier) -> Connecting {
         let outcome = Arc::new(Mutex::new(None));
-        let (told, config) = (outcome.clone(), config.clone());
+        let (told, mut config) = (outcome.clone(), config.clone());
+        config.hello.is_moving = is_moving;
         let here = notifier.clone();
         let run = move || {
             let attached = Attachment::connect(config.path(), &config.hello, config.timeout);

@@ -83,10 +83,7 @@ impl Predecessor {
     /// Lets an application wait until those of the other process are here, since it may call them.
     /// Those themselves need not wait. Gives it back if it is let in, or refused already.
     pub fn hold(&mut self, applicant: Applicant) -> Option<Applicant> {
-        let who = applicant.credentials();
-        // One that cannot be told from others does not wait.
-        let is_known = who.pid.is_none() || self.applications.contains(&owner(who));
-        if self.is_settled || is_known {
+        if self.is_settled || self.moves(&applicant) {
             return Some(applicant);
         }
         match self.held.len() < HELD_MAX {
@@ -94,6 +91,15 @@ impl Predecessor {
             false => applicant.refuse(RefuseCode::Busy, "too many are attaching"),
         }
         None
+    }
+
+    /// Whether an application is one of the other process'. It says so itself, if it can: only its
+    /// own calls would suffer from a lie.
+    fn moves(&self, applicant: &Applicant) -> bool {
+        let (who, hello) = (applicant.credentials(), applicant.hello());
+        // A process without a number here cannot be told from others.
+        let is_known = who.pid.is_none() || self.applications.contains(&owner(who));
+        is_known && (hello.is_moving || !hello.tells_moving())
     }
 
     /// Whether its applications are here, as far as they will be.

@@ -69,7 +69,8 @@ fn from_service() -> impl Strategy<Value = FromService> {
 
 fn hello(name: &str, token: &[u8], lanes: u16) -> Hello {
     let (name, token) = (Name::new(name).expect("a name"), Token::new(token).expect("a token"));
-    Hello { versions: Versions::SUPPORTED, lanes, name, token }
+    let is_moving = name.as_str().len().is_multiple_of(2);
+    Hello { versions: Versions::SUPPORTED, lanes, name, token, is_moving }
 }
 
 proptest! {
@@ -178,6 +179,24 @@ fn d1_unknown_kinds_and_those_of_the_other_side_are_told_apart() {
     assert_eq!(FromApplication::read(0, &[]).map(drop), Err(Malformed::UnknownKind(0)));
     assert_eq!(FromService::read(kind::GROW, &[]), Err(Malformed::Side(kind::GROW)));
     assert_eq!(FromApplication::read(kind::LANE, &[]).map(drop), Err(Malformed::Side(kind::LANE)));
+}
+
+#[test]
+fn d14_who_moves_says_so_from_version_4_on() {
+    for (newest, is_said) in [(3, false), (4, true), (9, true)] {
+        for is_moving in [false, true] {
+            let versions = Versions { oldest: 1, newest };
+            let hello = Hello { versions, is_moving, ..hello("a", b"", 1) };
+            let (_, body) = written(|out| FromApplication::Hello(hello.clone()).write(out));
+            let read = Hello::read(&body).expect("it is a hello");
+            assert_eq!((read.is_moving, read.tells_moving()), (is_moving && is_said, is_said));
+        }
+    }
+    let (_, mut body) = written(|out| FromApplication::Hello(hello("a", b"", 1)).write(out));
+    *body.last_mut().expect("flags") = 2;
+    assert_eq!(Hello::read(&body).map(drop), Err(Malformed::Value("flags")));
+    body.pop();
+    assert_eq!(Hello::read(&body).map(drop), Err(Malformed::Truncated));
 }
 
 #[test]

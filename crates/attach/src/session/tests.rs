@@ -72,11 +72,11 @@ fn d1_an_application_says_hello_first_and_once() {
 
 #[test]
 fn d1_versions_are_judged_before_anything_else_of_a_hello() {
-    let mut body = [&crate::hello::MAGIC[..], &[4, 0, 9, 0]].concat();
+    let mut body = [&crate::hello::MAGIC[..], &[5, 0, 9, 0]].concat();
     body.extend_from_slice(b"what nobody knows yet");
     let mut bytes = vec![body.len() as u8, 0, kind::HELLO, 0];
     bytes.extend_from_slice(&body);
-    let versions = Versions { oldest: 4, newest: 9 };
+    let versions = Versions { oldest: 5, newest: 9 };
     assert_eq!(heard(&bytes), Err(Violation::Versions(versions)));
     assert_eq!(Violation::Versions(versions).refuse_code(), RefuseCode::Versions);
     bytes[10..12].copy_from_slice(&[1, 0]);
@@ -139,7 +139,7 @@ fn d1_a_service_takes_no_more_lanes_or_other_versions_than_it_was_offered() {
     let limits = Limits::default();
     let of = |version, lanes| FromService::Welcome(Welcome { version, lanes, limits });
     let field = |field| Err(Malformed::Value(field).into());
-    assert_eq!(told(&from_service(&[of(4, 1)])), field("version"));
+    assert_eq!(told(&from_service(&[of(5, 1)])), field("version"));
     assert_eq!(told(&from_service(&[of(1, 3)])), field("lanes"));
     assert_eq!(told(&from_service(&[of(1, 1), lane(0), extent(1)])), Ok(3));
 }

@@ -121,7 +121,8 @@ fn refused(
 fn d1_versions_that_do_not_meet_are_refused() {
     let _alone = alone();
     let code = refused(ListenerConfig::default(), |hello| {
-        hello.versions = Versions { oldest: 4, newest: 7 };
+        let oldest = Versions::SUPPORTED.newest + 1;
+        hello.versions = Versions { oldest, newest: oldest };
     });
     assert_eq!(code, RefuseCode::Versions);
     assert!(!code.may_retry());

@@ -269,7 +269,7 @@ impl Carrier {
     fn connect<S>(&mut self, cx: &mut Context<S>) -> bool {
         let Some(connecting) = &self.connecting else {
             if self.is_wanted() && self.retry_at <= cx.now() {
-                let begun = Connecting::begin(&self.config, self.notifier.clone());
+                let begun = Connecting::begin(&self.config, false, self.notifier.clone());
                 self.connecting = Some(begun);
             }
             return false;

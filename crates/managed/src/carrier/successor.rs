@@ -76,7 +76,7 @@ impl Carrier {
     fn attach_next<S>(&mut self, cx: &mut Context<S>) -> bool {
         let Some(connecting) = &self.connecting else {
             if self.retry_at <= cx.now() {
-                let begun = Connecting::begin(&self.config, self.notifier.clone());
+                let begun = Connecting::begin(&self.config, true, self.notifier.clone());
                 self.connecting = Some(begun);
             }
             return false;
