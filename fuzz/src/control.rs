@@ -233,7 +233,9 @@ fn grant(wish: &ConnectParams, input: &mut Input<'_>) -> Result<AcceptParams, Re
         response_bytes_max: 1 << 20,
     };
     let local = (wish.local.is_some() && input.bool()).then(|| ([127, 0, 0, 1], 8).into());
-    wish.accept(&limits, server, DataAddress::udp(77, None), local)
+    // Packets travel both ways alike.
+    let address = DataAddress { tcp: wish.address.tcp, ..DataAddress::udp(77, None) };
+    wish.accept(&limits, server, address, local)
 }
 
 /// Each message once behind the operation that sends it, and whole conversations.
