@@ -219,17 +219,19 @@ fn fuzz_one(
     options: &[&str],
     log: &Path,
 ) -> Result<bool, String> {
-    let learned = programs.join("corpus").join(target);
+    let is_bounded = !options.is_empty();
+    let learned = programs.join(if is_bounded { "bounded" } else { "corpus" }).join(target);
     let artifacts = root.join("fuzz/artifacts").join(target);
+    if is_bounded {
+        // It begins with only the committed corpus.
+        drop(fs::remove_dir_all(&learned));
+    }
     create(&learned)?;
     create(&artifacts)?;
     let output = File::create(log).map_err(|error| format!("cannot write {log:?}: {error}"))?;
     let mut command = Command::new(programs.join(target));
-    // A run with a fixed seed begins with only the committed corpus.
-    if options.is_empty() {
-        command.arg(learned);
-    }
-    command.arg(root.join("fuzz/corpus").join(target));
+    // What it learns goes to the first.
+    command.arg(learned).arg(root.join("fuzz/corpus").join(target));
     command.args(LIMITS).args(options).arg(format!("-max_total_time={seconds}"));
     command.args(["-print_final_stats=1", &format!("-artifact_prefix={}/", artifacts.display())]);
     let status = command.current_dir(root).stderr(output).status();
