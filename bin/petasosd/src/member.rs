@@ -117,7 +117,12 @@ impl Member {
         now: Time,
     ) -> Result<bool, String> {
         let (mut events, mut before) = (Vec::new(), before);
+        let changes = hub.export_changes();
         for turn in 0..ASKS_MAX {
+            if hub.export_changes() != changes {
+                // Others learn of what it serves now before it is told that it serves.
+                return Ok(true);
+            }
             let application = hub.application(self.number).ok_or("it is gone")?;
             let attached = &mut application.memory().0;
             attached.turn(now, |event| events.push(event)).map_err(|error| error.to_string())?;
