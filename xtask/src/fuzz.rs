@@ -167,6 +167,9 @@ fn shrink(root: &Path, programs: &Path, target: &str) -> TaskResult {
         .map_err(|error| format!("{error}; its output is in {}", log.display()))?;
     let before = inputs(&corpus)?;
     let after = inputs(&chosen)?;
+    if after.is_empty() {
+        return Err(format!("fuzz: nothing of {target} is left; see {}", log.display()));
+    }
     for file in &before {
         fs::remove_file(file).map_err(|error| format!("cannot remove {file:?}: {error}"))?;
     }
