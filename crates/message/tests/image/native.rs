@@ -207,20 +207,56 @@ fn m14_an_object_with_two_pointers_is_divided_before_it_is_written() {
 fn m23_what_changes_while_it_is_copied_is_refused_or_valid() {
     let (types, id) = types(EVERYTHING);
     let fixture = Fixture::new(EVERYTHING);
-    let (mut copied, mut refused) = (0, 0);
-    for seed in 0..500 {
-        let image = fixture.random(seed);
-        let rng = Rng::new(seed).into();
-        let source = Restless { region: Region(&image), rng };
-        match NativeMsg::copied(&types, id, &source, BASE + 8, 1 << 20) {
-            Ok(message) => {
-                assert_eq!(validate(types.plan(id), message.image()), Ok(()));
-                copied += 1;
+    // Of an image with its exact length, and of a struct.
+    for is_exact in [true, false] {
+        let (mut copied, mut refused) = (0, 0);
+        for seed in 0..500 {
+            let image = fixture.random(seed);
+            let rng = Rng::new(seed).into();
+            let source = Restless { region: Region(&image), rng };
+            let bytes_max = if is_exact { image.len() } else { 1 << 20 };
+            match NativeMsg::copied(&types, id, &source, BASE + 8, bytes_max) {
+                Ok(message) => {
+                    assert_eq!(validate(types.plan(id), message.image()), Ok(()));
+                    copied += 1;
+                }
+                Err(_) => refused += 1,
             }
-            Err(_) => refused += 1,
+        }
+        assert!(copied > 10 && refused > 10, "{copied} {refused}");
+    }
+}
+
+#[test]
+fn m23_an_image_is_copied_as_a_whole_and_what_only_looks_like_one_is_not() {
+    let (types, id) = types(EVERYTHING);
+    let fixture = Fixture::new(EVERYTHING);
+    let copy = |region: &[u8], max| NativeMsg::copied(&types, id, &Region(region), BASE + 8, max);
+    let (long, mut outside) = ("long ".repeat(10_000), 0);
+    for (seed, is_long) in (0..100).zip([false, true].into_iter().cycle()) {
+        let mut whole = received(&types, id, &fixture.random(seed));
+        if is_long {
+            whole.set(&FieldPath::new(&types, id, "text").unwrap(), Leaf::Text(&long)).unwrap();
+        }
+        let image = whole.image();
+        assert_eq!(copy(image, image.len()).unwrap().image(), image, "{seed}");
+        // Other lengths, another header: its objects are followed.
+        let mut other = image.to_vec();
+        other[4] = 9;
+        for (region, max) in [(&other[..], image.len()), (image, image.len() + 8)] {
+            let followed = copy(region, max).unwrap();
+            assert_eq!(dump(followed.reflect()), dump(whole.reflect()), "{seed}");
+        }
+        // An image that says more than is there: most often something points to that.
+        match copy(&image[..image.len() - 8], image.len()) {
+            Ok(followed) => assert_eq!(dump(followed.reflect()), dump(whole.reflect()), "{seed}"),
+            Err(error) => {
+                assert!(matches!(error, CompactError::Outside(_)), "{seed}: {error}");
+                outside += 1;
+            }
         }
     }
-    assert!(copied > 10 && refused > 10, "{copied} {refused}");
+    assert!(outside > 50, "{outside}");
 }
 
 #[test]
