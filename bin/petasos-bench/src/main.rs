@@ -74,7 +74,30 @@ enum Apart {
 
 fn main() -> ExitCode {
     let command = Cli::parse();
-    let outcome = match (command.apart, command.measured) {
+    let outcome = refuse_unused(&command).and_then(|()| run(command));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("petasos bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What is measured between processes of the bench's own is plaintext: who asks for something else
+/// is told, and not given another figure.
+fn refuse_unused(command: &Cli) -> Result<(), BenchError> {
+    let connects = command.measured.as_ref().is_some_and(|args| args.connect.is_some());
+    if !connects && command.security != SecurityArgs::default() {
+        return Err("--tls-cert, --tls-key, --tls-ca, --allow and --plaintext go with --connect: \
+             processes that the bench starts itself use plaintext; `bench rpc --tls` measures TLS"
+            .into());
+    }
+    Ok(())
+}
+
+fn run(command: Cli) -> Result<(), BenchError> {
+    match (command.apart, command.measured) {
         (Some(Apart::Incast(args)), _) => incast::run(&args),
         (Some(Apart::Bottleneck(args)), _) => bottleneck::run(&args),
         (Some(Apart::Loss(args)), _) => loss::run(&args),
@@ -88,13 +111,6 @@ fn main() -> ExitCode {
             measure(&args, &command.contention)
         }
         (None, None) => Err("name an experiment; `petasos bench --help` lists them".into()),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("petasos bench: {error}");
-            ExitCode::FAILURE
-        }
     }
 }
 
@@ -102,6 +118,11 @@ fn measure(args: &BenchArgs, contention: &ContentionArgs) -> Result<(), BenchErr
     match (&args.server_role, args.experiment) {
         (Some(_), _) => server::run(args),
         (None, Experiment::Contention) => contention::run(args, contention),
+        (None, Experiment::Factors | Experiment::Sessions | Experiment::Idle)
+            if args.connect.is_some() =>
+        {
+            Err("this experiment starts its own server: leave --connect away".into())
+        }
         (None, Experiment::Factors) => factors::run(args),
         (None, Experiment::Sessions) => resources::sessions(args),
         (None, Experiment::Idle) => resources::idle(args),

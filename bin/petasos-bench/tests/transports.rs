@@ -42,3 +42,18 @@ fn nothing_is_sent_in_the_clear_beyond_this_host_unasked() {
         assert!(said.contains("is not on this host") && said.contains("--plaintext"), "{said}");
     }
 }
+
+#[test]
+fn options_that_would_change_nothing_are_refused() {
+    let tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--tls-ca", "ca.pem"];
+    for experiment in ["latency", "factors", "rpc", "incast"] {
+        let finished = bench(&[&[experiment][..], &tls].concat());
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.contains("go with --connect"), "{finished:?}");
+    }
+    for experiment in ["factors", "sessions", "idle"] {
+        let finished = bench(&[experiment, "--connect", "127.0.0.1:7411"]);
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.contains("leave --connect away"), "{finished:?}");
+    }
+}
