@@ -140,6 +140,7 @@ fn peers(root: &Path) -> TaskResult {
     let folder = root.join("bench/peers");
     let entries = folder.read_dir().map_err(|error| format!("{}: {error}", folder.display()))?;
     let packages = entries.filter_map(|entry| Some(entry.ok()?.path().join("Cargo.toml")));
+    let packages = packages.chain([root.join("bench/png/Cargo.toml")]);
     for manifest in packages.filter(|manifest| manifest.is_file()) {
         let mut command = cargo_command(root, &["fmt", "--check", "--manifest-path"]);
         tools::run(command.arg(manifest))?;

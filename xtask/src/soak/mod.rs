@@ -88,8 +88,14 @@ fn simulate(root: &Path, simulator: &Path) -> Result<Option<Failure>, String> {
     command.args(["--seconds", &SIMULATE_S.to_string()]).current_dir(root);
     let log = target_folder(root, "soak.log");
     let Some(what) = failure_of(&mut command, &log)? else { return Ok(None) };
-    let again = "the command in the output above".to_owned();
+    let again = told_command(&std::fs::read_to_string(&log).unwrap_or_default());
     Ok(Some(report(&log, format!("simulator: {what}"), again)))
+}
+
+/// The command with which a simulator says that it repeats a failure.
+fn told_command(output: &str) -> String {
+    let command = output.lines().find_map(|line| Some(&line[line.find("cargo run ")?..]));
+    command.unwrap_or("unknown: the output above has no command").to_owned()
 }
 
 /// Prints a failure's output at once: the next program overwrites it.
@@ -155,6 +161,13 @@ mod tests {
         std::fs::remove_file(&log).unwrap();
         let mut endless = shell("exec sleep 1000").spawn().unwrap();
         assert_eq!(wait(&mut endless, Duration::from_millis(1)), Ok(None));
+    }
+
+    #[test]
+    fn a_simulators_command_is_in_the_summary() {
+        let output = "a seed=1: 3 calls\nreplay with: cargo run -p x -- --seed 7\n";
+        assert_eq!(told_command(output), "cargo run -p x -- --seed 7");
+        assert!(told_command("killed").contains("no command"));
     }
 
     #[test]
