@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use petasos_peer::{Command, Error, Load, Options, Payloads, commands, say};
 
-const BUFFER_BYTES: usize = 64 << 10;
+/// Several long frames: otherwise each goes with a system call of its own for its length.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// One end of the connection.
 struct Frames {
