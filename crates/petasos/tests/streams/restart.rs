@@ -6,17 +6,27 @@ use std::time::Duration;
 
 use crate::flow::generated::{FlowClient, FlowServer};
 use crate::flow::*;
+use petasos::grpc::GrpcConfig;
 use petasos::{Channel, Loop, LoopConfig, Server, Status, block_on};
 
-fn serve(service: &Service) -> Server {
+/// Not where other tests listen: the address of a server that has gone must not be another's.
+const ADDRESS: &str = "127.0.7.1:0";
+
+fn serve(service: &Service, scheme: &str) -> Server {
     let server = Server::builder().add(FlowServer::new(service.clone()));
-    // Not where other tests listen: the address of a server that has gone must not be another's.
-    server.listen("127.0.7.1:0").start().expect("loopback has ports")
+    let server = match scheme {
+        "petasos" => server.listen(ADDRESS),
+        _ => server.grpc(ADDRESS, GrpcConfig::default()),
+    };
+    server.start().expect("loopback has ports")
 }
 
-fn target(servers: &[&Server]) -> String {
-    let address = |server: &&Server| server.local_address().expect("it listens").to_string();
-    format!("petasos://{}", servers.iter().map(address).collect::<Vec<_>>().join(","))
+fn target(servers: &[&Server], scheme: &str) -> String {
+    let address = |server: &&Server| {
+        let address = server.local_address().or_else(|| server.grpc_address());
+        address.expect("it listens").to_string()
+    };
+    format!("{scheme}://{}", servers.iter().map(address).collect::<Vec<_>>().join(","))
 }
 
 /// A stream each way: requests are sent before anything is known of the server.
@@ -38,14 +48,18 @@ async fn chat(client: &FlowClient, chunks: u32, bytes: usize) -> Result<(), Stat
 type Stream<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Chats go on beginning while servers go; none fails.
-fn chat_while_servers_drain(chunks: u32, bytes: usize, run: impl Fn(Stream<'_>)) {
+fn chat_while_servers_drain(
+    scheme: &str,
+    (chunks, bytes): (u32, usize),
+    run: impl Fn(Stream<'_>),
+) {
     let (stays, goes) = (Service::default(), Service::default());
-    let staying = serve(&stays);
-    let going: Vec<Server> = (0..6).map(|_| serve(&goes)).collect();
+    let staying = serve(&stays, scheme);
+    let going: Vec<Server> = (0..6).map(|_| serve(&goes, scheme)).collect();
     let all: Vec<&Server> = going.iter().chain([&staying]).collect();
     let mut client = None;
     run(Box::pin(async {
-        let channel = Channel::connect(&target(&all)).await;
+        let channel = Channel::connect(&target(&all, scheme)).await;
         client = Some(FlowClient::new(channel.expect("the servers are up")));
     }));
     let client = client.expect("it is connected");
@@ -66,16 +80,23 @@ fn chat_while_servers_drain(chunks: u32, bytes: usize, run: impl Fn(Stream<'_>))
 
 #[test]
 fn r20_what_a_draining_server_refuses_begins_elsewhere() {
-    chat_while_servers_drain(5, 100, |stream| block_on(stream));
+    chat_while_servers_drain("petasos", (5, 100), |stream| block_on(stream));
 }
 
 #[test]
 fn r20_likewise_of_streams_of_more_than_one_exchange() {
-    chat_while_servers_drain(3, 150_000, |stream| block_on(stream));
+    chat_while_servers_drain("petasos", (3, 150_000), |stream| block_on(stream));
 }
 
 #[test]
 fn r20_likewise_in_a_loop() {
     let event_loop = Loop::new(LoopConfig::default()).expect("a loop starts");
-    chat_while_servers_drain(5, 100, |stream| event_loop.block_on(stream));
+    chat_while_servers_drain("petasos", (5, 100), |stream| event_loop.block_on(stream));
+}
+
+#[test]
+fn r20_likewise_over_grpc() {
+    for chunks in [(5, 100), (3, 150_000)] {
+        chat_while_servers_drain("grpc", chunks, |stream| block_on(stream));
+    }
 }

@@ -77,12 +77,13 @@ async fn connect(target: &str, config: &str) -> FlowClient {
 
 /// Runs a test over each transport; it fails rather than hangs.
 fn each<F: Future<Output = ()>>(test: impl Fn(Transport) -> F) {
+    BOTH.into_iter().for_each(|transport| once(test(transport)));
+}
+
+fn once(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime starts");
-    for transport in BOTH {
-        let timed = async { tokio::time::timeout(flow::PATIENCE, test(transport)).await };
-        runtime.block_on(timed).expect("it hangs");
-    }
+    let timed = async { tokio::time::timeout(flow::PATIENCE, test).await };
+    runtime.expect("a runtime starts").block_on(timed).expect("it hangs");
 }
 
 /// At most so many attempts, after `backoff` seconds each.
@@ -362,10 +363,10 @@ async fn check_refusals(refusal: Refusal) {
 
 #[test]
 fn r20_streams_that_grpc_servers_refuse_begin_elsewhere() {
-    each(|_| check_refusals(Refusal::ResetStream));
+    once(check_refusals(Refusal::ResetStream));
 }
 
 #[test]
 fn r20_streams_above_the_last_of_a_grpc_server_that_goes_away_begin_elsewhere() {
-    each(|_| check_refusals(Refusal::GoAway));
+    once(check_refusals(Refusal::GoAway));
 }
