@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::wrap::{fit, wrap};
+use crate::wrap::{Need, broken, unbroken, wrap};
 
 /// A heading and how the cells below it are aligned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,9 @@ impl Column {
         self.number
     }
 }
+
+/// Finds the widths of columns that may have so many character cells together.
+type Fit = fn(&[Need], usize) -> Vec<usize>;
 
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,19 +86,17 @@ impl Table {
 
     /// The table as text of at most `width` character cells a line, each line ended.
     ///
-    /// Words that do not fit are wrapped inside of their cells; numbers are never broken. A table
-    /// whose numbers and shortest columns need more than `width` is wider.
+    /// Headings of numbers that do not fit are wrapped; then a table loses its outer lines and the
+    /// spaces beside the others; then words are wrapped inside of their cells. Numbers are never
+    /// broken. A table whose numbers and shortest columns need more than `width` is wider.
     pub fn render_within(&self, style: Style, width: usize) -> String {
+        let (frame, widths) = self.layout(style, width);
         let headings: Vec<String> = self.columns.iter().map(Column::heading).collect();
-        let natural = self.widths(&headings);
-        let frame = Frame::of(style);
-        let borders = frame.width(natural.len());
-        let numbers: Vec<bool> = self.columns.iter().map(Column::is_number).collect();
-        let widths = fit(&natural, &numbers, width.saturating_sub(borders));
-        // Rows of several lines are separated by rules.
-        let wrapped = widths != natural && self.rows.len() > 1;
         let [top, middle, bottom] = frame.lines(&widths);
-        let between = if wrapped { middle.as_str() } else { "" };
+        // Rows of several lines are separated by rules.
+        let is_broken =
+            |row: &Vec<String>| row.iter().zip(&widths).any(|(cell, width)| cell.width() > *width);
+        let between = if self.rows.iter().any(is_broken) { middle.as_str() } else { "" };
         let rows: Vec<String> =
             self.rows.iter().map(|row| self.row(row, &widths, &frame)).collect();
         let headings = self.row(&headings, &widths, &frame);
@@ -125,12 +126,28 @@ impl Table {
         &self.rows
     }
 
-    fn widths(&self, headings: &[String]) -> Vec<usize> {
-        let width_of = |(index, heading): (usize, &String)| {
-            let cells = self.rows.iter().map(|row| row[index].width());
-            cells.max().unwrap_or(0).max(heading.width())
+    /// The frame and the columns' widths for lines of `width` cells. A tight frame is better than
+    /// broken cells, and broken cells are better than lines that are too long.
+    fn layout(&self, style: Style, width: usize) -> (Frame, Vec<usize>) {
+        let needs = self.needs();
+        let (roomy, tight) = (Frame::of(style), Frame::of(style).tight());
+        let place = |(fit, frame): (Fit, Frame)| {
+            let widths = fit(&needs, width.saturating_sub(frame.width(needs.len())));
+            (frame, widths)
         };
-        headings.iter().enumerate().map(width_of).collect()
+        let fits = |(frame, widths): &(Frame, Vec<usize>)| {
+            frame.width(needs.len()) + widths.iter().sum::<usize>() <= width
+        };
+        let ways: [(Fit, Frame); 3] = [(unbroken, roomy), (unbroken, tight), (broken, roomy)];
+        ways.into_iter().map(place).find(fits).unwrap_or_else(|| place((broken, tight)))
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let need = |(index, column): (usize, &Column)| {
+            let cells = self.rows.iter().map(|row| row[index].width()).max().unwrap_or(0);
+            Need { heading: column.heading(), cells, is_number: column.number }
+        };
+        self.columns.iter().enumerate().map(need).collect()
     }
 
     /// A row, whose cells are wrapped to `widths`.
@@ -163,6 +180,7 @@ pub fn terminal_width() -> usize {
 }
 
 /// The characters of one horizontal line.
+#[derive(Clone, Copy)]
 struct Rule {
     left: &'static str,
     fill: &'static str,
@@ -171,18 +189,22 @@ struct Rule {
 }
 
 impl Rule {
-    fn line(&self, widths: &[usize]) -> String {
-        let spans: Vec<String> = widths.iter().map(|width| self.fill.repeat(width + 2)).collect();
+    fn line(&self, widths: &[usize], padding: usize) -> String {
+        let span = |width: &usize| self.fill.repeat(width + 2 * padding);
+        let spans: Vec<String> = widths.iter().map(span).collect();
         format!("{}{}{}\n", self.left, spans.join(self.cross), self.right)
     }
 }
 
+#[derive(Clone, Copy)]
 struct Frame {
     /// Above the headings, below them, and below all rows.
     rules: Option<[Rule; 3]>,
     left: &'static str,
     between: &'static str,
     right: &'static str,
+    /// The spaces on each side of a line between columns.
+    padding: usize,
 }
 
 impl Frame {
@@ -193,15 +215,23 @@ impl Frame {
                 let middle = Rule { left: "├", fill: "─", cross: "┼", right: "┤" };
                 let bottom = Rule { left: "╰", fill: "─", cross: "┴", right: "╯" };
                 let rules = Some([top, middle, bottom]);
-                Frame { rules, left: "│ ", between: " │ ", right: " │" }
+                Frame { rules, left: "│ ", between: " │ ", right: " │", padding: 1 }
             }
             Style::Plain => {
                 const RULE: Rule = Rule { left: "+", fill: "-", cross: "+", right: "+" };
                 let rules = Some([RULE, RULE, RULE]);
-                Frame { rules, left: "| ", between: " | ", right: " |" }
+                Frame { rules, left: "| ", between: " | ", right: " |", padding: 1 }
             }
-            Style::Open => Frame { rules: None, left: "", between: "  ", right: "" },
+            Style::Open => Frame { rules: None, left: "", between: "  ", right: "", padding: 0 },
         }
+    }
+
+    /// The same frame without outer lines, and without spaces beside the others. A frame without
+    /// lines stays as it is.
+    fn tight(self) -> Frame {
+        let Some(rules) = self.rules else { return self };
+        let rules = Some(rules.map(|rule| Rule { left: "", right: "", ..rule }));
+        Frame { rules, left: "", between: self.between.trim(), right: "", padding: 0 }
     }
 
     /// The character cells that are not columns'.
@@ -213,7 +243,7 @@ impl Frame {
     /// Its horizontal lines, empty if it has none.
     fn lines(&self, widths: &[usize]) -> [String; 3] {
         self.rules.as_ref().map_or_else(Default::default, |rules| {
-            [&rules[0], &rules[1], &rules[2]].map(|rule| rule.line(widths))
+            [&rules[0], &rules[1], &rules[2]].map(|rule| rule.line(widths, self.padding))
         })
     }
 }
@@ -273,6 +303,33 @@ mod tests {
             | short           |          1 |\n\
             +-----------------+------------+\n";
         assert_eq!(table.render_within(Style::Plain, 32), expected);
+    }
+
+    #[test]
+    fn headings_of_numbers_are_wrapped_before_words() {
+        let mut table = Table::new([
+            Column::text("what"),
+            Column::number("p99.9", "us"),
+            Column::number("of all", ""),
+        ]);
+        table.push(["two words", "1.23", "7"]);
+        table.push(["three words", "45.60", "89"]);
+        let expected = "\
+            +-------------+-------+-----+\n\
+            | what        | p99.9 |  of |\n\
+            |             |  [us] | all |\n\
+            +-------------+-------+-----+\n\
+            | two words   |  1.23 |   7 |\n\
+            | three words | 45.60 |  89 |\n\
+            +-------------+-------+-----+\n";
+        assert_eq!(table.render_within(Style::Plain, 36), expected);
+        assert_eq!(table.render_within(Style::Plain, 37), table.render(Style::Plain));
+        let narrow = table.render_within(Style::Plain, 21);
+        let tight = "-----------+-----+---\nwhat       |p99.9| of\n           | [us]|all\n";
+        assert!(narrow.starts_with(tight), "{narrow}");
+        assert!(narrow.contains("\ntwo words  | 1.23|  7\n"), "{narrow}");
+        let broken = table.render_within(Style::Plain, 18);
+        assert!(broken.contains("\nthree   |45.60| 89\nwords   |     |\n"), "{broken}");
     }
 
     #[test]

@@ -5,15 +5,48 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// No column of words is made narrower than this, in character cells.
 const WIDTH_MIN: usize = 8;
 
-/// The widths of columns that need `natural` cells and together may have `available`.
+/// What a column has to show.
+pub(crate) struct Need {
+    pub(crate) heading: String,
+    /// The width of the longest cell below the heading.
+    pub(crate) cells: usize,
+    /// Numbers are never broken, but their headings may be.
+    pub(crate) is_number: bool,
+}
+
+impl Need {
+    /// The width of the column if a heading of numbers takes at most `lines` lines.
+    fn width(&self, lines: usize) -> usize {
+        let lines = if self.is_number { lines } else { 1 };
+        heading_width(&self.heading, lines).max(self.cells)
+    }
+}
+
+/// The least width at which `heading` takes at most `lines` lines and no word of it is broken.
+fn heading_width(heading: &str, lines: usize) -> usize {
+    let longest = heading.split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0);
+    let mut widths = longest..heading.width();
+    widths.find(|width| wrap(heading, *width).len() <= lines).unwrap_or(heading.width())
+}
+
+/// The widths of columns in which no cell is broken. If they need more than `available` together,
+/// the headings of numbers are wrapped, over no more lines than necessary.
+pub(crate) fn unbroken(needs: &[Need], available: usize) -> Vec<usize> {
+    let widths = |lines| needs.iter().map(|need| need.width(lines)).collect::<Vec<usize>>();
+    let most = needs.iter().map(|need| need.heading.split(' ').count()).max().unwrap_or(1);
+    let fits = |widths: &Vec<usize>| widths.iter().sum::<usize>() <= available;
+    (1..most).map(widths).find(fits).unwrap_or_else(|| widths(most))
+}
+
+/// The widths of columns that together may have `available` cells, as narrow as they must be.
 ///
-/// Columns of words shrink, the widest first. Columns whose `fixed` is set, and narrow ones, keep
-/// their widths. If that is not enough, the result is wider than `available`.
-pub(crate) fn fit(natural: &[usize], fixed: &[bool], available: usize) -> Vec<usize> {
-    let mut widths = natural.to_vec();
-    let mut excess = natural.iter().sum::<usize>().saturating_sub(available);
+/// Headings of numbers are wrapped first. Then columns of words shrink, the widest first, but none
+/// below [`WIDTH_MIN`]. If that is not enough, the result is wider than `available`.
+pub(crate) fn broken(needs: &[Need], available: usize) -> Vec<usize> {
+    let mut widths = unbroken(needs, available);
+    let mut excess = widths.iter().sum::<usize>().saturating_sub(available);
     while excess > 0 {
-        let words = widths.iter_mut().zip(fixed).filter(|(_, fixed)| !**fixed);
+        let words = widths.iter_mut().zip(needs).filter(|(_, need)| !need.is_number);
         let Some(widest) = words.map(|(width, _)| width).max() else { break };
         if *widest <= WIDTH_MIN {
             break;
@@ -63,11 +96,29 @@ fn break_word(word: &str, width: usize, lines: &mut Vec<String>) -> String {
 mod tests {
     use super::*;
 
+    fn words(cells: usize) -> Need {
+        Need { heading: String::new(), cells, is_number: false }
+    }
+
+    fn number(heading: &str, cells: usize) -> Need {
+        Need { heading: heading.into(), cells, is_number: true }
+    }
+
     #[test]
     fn the_widest_columns_of_words_give() {
-        assert_eq!(fit(&[40, 10, 30], &[false, true, false], 60), [25, 10, 25]);
-        assert_eq!(fit(&[40, 10, 30], &[false, true, false], 100), [40, 10, 30]);
-        assert_eq!(fit(&[40, 10], &[true, false], 10), [40, 8], "numbers are never broken");
+        let needs = [words(40), number("", 10), words(30)];
+        assert_eq!(broken(&needs, 60), [25, 10, 25]);
+        assert_eq!(broken(&needs, 100), [40, 10, 30]);
+        assert_eq!(broken(&[words(40), number("", 10)], 10), [8, 10], "numbers are never broken");
+    }
+
+    #[test]
+    fn headings_of_numbers_are_wrapped_over_as_few_lines_as_possible() {
+        let needs = [words(8), number("p99.9 [µs]", 4), number("of Petasos: p50", 5)];
+        assert_eq!(unbroken(&needs, 33), [8, 10, 15]);
+        assert_eq!(unbroken(&needs, 32), [8, 5, 11], "two lines");
+        assert_eq!(unbroken(&needs, 23), [8, 5, 8], "three lines");
+        assert_eq!(unbroken(&needs, 20), [8, 5, 8], "no word is broken");
     }
 
     #[test]

@@ -206,3 +206,33 @@ impl Outcome {
         serde_json::to_string_pretty(&object).expect("keys are strings") + "\n"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use petasos_report::Style;
+
+    use super::*;
+
+    fn phase(name: &str, (window, calls, bytes): (usize, u64, u64), nanos: [u64; 2]) -> Measured {
+        let mut latency = Histogram::new();
+        latency.record_many_ns(nanos[0], 95);
+        latency.record_many_ns(nanos[1], 5);
+        let seconds = nanos[0] as f64 * calls as f64 / 1e9;
+        Measured { name: name.into(), show: Show::Table, window, calls, bytes, seconds, latency }
+    }
+
+    #[test]
+    fn the_table_fits_a_terminal_of_80_columns() {
+        let phases = vec![
+            phase("put lines", (64, 30_492, 1_418_350), [1_640, 2_329_000]),
+            phase("get runs of lines", (16, 181, 1_418_350), [802_000, 3_475_000]),
+            phase("get pieces of 64 KiB", (8, 519, 32_611_000), [227_000, 2_523_000]),
+        ];
+        let table = Outcome::new("a text".into(), ([127, 0, 0, 1], 1).into(), phases).table();
+        let text = table.render_within(Style::Boxed, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "\n{text}");
+        assert!(text.contains("\nget pieces of 64 KiB│"), "no name is broken:\n{text}");
+        assert!(text.contains("│ [µs]│ [µs]│"), "units are in the second line:\n{text}");
+        assert!(table.render(Style::Plain).contains(" p99.9 [µs] "), "a pipe has no width");
+    }
+}

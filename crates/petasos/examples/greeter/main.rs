@@ -8,6 +8,7 @@ mod generated;
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
 
 use generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
 use petasos::{Channel, Loop, LoopConfig, Request, Response, Status};
@@ -66,7 +67,17 @@ fn in_tokio() -> Result<(), Box<dyn Error>> {
     })
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn run() -> Result<(), Box<dyn Error>> {
     in_a_loop()?;
     in_tokio()
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("greeter: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -6,6 +6,7 @@
 mod generated;
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use generated::{
@@ -94,7 +95,7 @@ async fn up(guide: &RouteGuideClient) -> Result<(), Status> {
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn run() -> Result<(), Box<dyn Error>> {
     let (clock, port) = (Clock::system(), Hub::direct(MemoryConfig::default()).port());
     let event_loop = Loop::over(EndpointConfig::default(), port, clock.clone())?;
     event_loop.serve(RouteGuideServer::new(Guide))?;
@@ -120,4 +121,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("route_guide_rates: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
