@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use petasos_endpoint::{
     AttachError, CallError, CertificateFlaw, EnqueueError, FailureReason, HandshakeFailure,
-    NodeError, RefuseCode, SessionError,
+    NodeError, ProtocolError, RefuseCode, SessionError,
 };
 use petasos_netio::SetupError;
 use petasos_report::WriteError;
@@ -44,44 +44,25 @@ impl Failure {
 
     /// The failure for a session to `server` that could not be set up, or was lost.
     pub fn of_session(server: SocketAddr, error: &SessionError) -> Failure {
-        let advice = match error {
-            SessionError::Refused => format!("start one with `petasos serve --listen {server}`"),
-            SessionError::Unreachable(_) => "check the address and the network".into(),
-            SessionError::Timeout => "check the address, or allow more with --timeout".into(),
-            SessionError::VersionMismatch { .. } => "upgrade the older of the two".into(),
-            SessionError::RefusedBy(code) => advice_on_refusal(*code).into(),
-            SessionError::PeerFailed(FailureReason::Protocol(_)) => {
-                "check that a Petasos server listens at this address".into()
-            }
-            SessionError::PeerFailed(_) | SessionError::PeerEnded => {
-                "restart the server and try again".into()
-            }
-            SessionError::ClosedByPeer => "try again".into(),
-            SessionError::Plaintext(_) => {
-                "give --tls-cert, --tls-key and --tls-ca, or --plaintext".into()
-            }
-            SessionError::Tls(failure) => advice_on_tls(failure).into(),
-            SessionError::NoRoute => {
-                "start the server with --listen and an address of its own".into()
-            }
-            _ => "try again".into(),
-        };
         let what = match error {
             SessionError::Refused => "nothing listens there".into(),
             SessionError::VersionMismatch { ours, theirs } => {
                 format!("this program speaks control protocol {ours}, the server {theirs}")
             }
             SessionError::RefusedBy(code) => format!("the server refused the session ({code:?})"),
+            // The errors' own texts say what to put before an address, but commands with sessions
+            // take no scheme.
+            SessionError::PeerFailed(FailureReason::Protocol(ProtocolError::SpeaksHttp2)) => {
+                "it looks like a gRPC (HTTP/2) port".into()
+            }
+            SessionError::Tls(HandshakeFailure::Demanded) => {
+                "it demands TLS, and this process has no certificate".into()
+            }
+            SessionError::Tls(HandshakeFailure::Plaintext) => "it does not speak TLS".into(),
             error => error.to_string(),
         };
-        let attempt = match error {
-            SessionError::PeerFailed(_)
-            | SessionError::PeerEnded
-            | SessionError::ConnectionLost
-            | SessionError::ClosedByPeer
-            | SessionError::RingsLost => "lost the server at",
-            _ => "cannot connect to",
-        };
+        let attempt = if is_lost(error) { "lost the server at" } else { "cannot connect to" };
+        let advice = advice_on_session(server, error);
         Failure::with_advice(format_args!("{attempt} {server}: {what}"), advice)
     }
 
@@ -129,6 +110,48 @@ pub fn how_to_build(feature: &str, package: &str) -> String {
     )
 }
 
+/// Whether a session with this error was, or may have been, set up before.
+fn is_lost(error: &SessionError) -> bool {
+    match error {
+        // A peer that does not begin with a hello has never been connected.
+        SessionError::PeerFailed(FailureReason::Protocol(error)) => {
+            !matches!(error, ProtocolError::HelloExpected | ProtocolError::SpeaksHttp2)
+        }
+        SessionError::PeerFailed(_)
+        | SessionError::PeerEnded
+        | SessionError::ConnectionLost
+        | SessionError::ClosedByPeer
+        | SessionError::RingsLost => true,
+        _ => false,
+    }
+}
+
+fn advice_on_session(server: SocketAddr, error: &SessionError) -> String {
+    match error {
+        SessionError::Refused => format!("start one with `petasos serve --listen {server}`"),
+        SessionError::Unreachable(_) => "check the address and the network".into(),
+        SessionError::Timeout => "check the address, or allow more with --timeout".into(),
+        SessionError::VersionMismatch { .. } => "upgrade the older of the two".into(),
+        SessionError::RefusedBy(code) => advice_on_refusal(*code).into(),
+        SessionError::PeerFailed(FailureReason::Protocol(ProtocolError::SpeaksHttp2)) => format!(
+            "call it with `petasos call grpc://{server} …`, or give the address of a `petasos \
+             serve --listen`"
+        ),
+        SessionError::PeerFailed(FailureReason::Protocol(_)) => {
+            "check that a Petasos server listens at this address".into()
+        }
+        SessionError::PeerFailed(_) | SessionError::PeerEnded => {
+            "restart the server and try again".into()
+        }
+        SessionError::Plaintext(_) => {
+            "give --tls-cert, --tls-key and --tls-ca, or --plaintext".into()
+        }
+        SessionError::Tls(failure) => advice_on_tls(server, failure),
+        SessionError::NoRoute => "start the server with --listen and an address of its own".into(),
+        _ => "try again".into(),
+    }
+}
+
 fn advice_on_refusal(code: RefuseCode) -> &'static str {
     match code {
         RefuseCode::SessionsFull => "wait until other clients leave, or use another server",
@@ -170,9 +193,9 @@ impl From<NodeError> for Failure {
     }
 }
 
-/// Advice for a TLS connection that failed.
-fn advice_on_tls(failure: &HandshakeFailure) -> &'static str {
-    match failure {
+/// Advice for a TLS connection to `server` that failed.
+fn advice_on_tls(server: SocketAddr, failure: &HandshakeFailure) -> String {
+    let advice = match failure {
         HandshakeFailure::Theirs(CertificateFlaw::WrongAddress) => {
             "name the server with --allow, or give it a certificate for its address"
         }
@@ -184,9 +207,21 @@ fn advice_on_tls(failure: &HandshakeFailure) -> &'static str {
             "start the server with --allow and a name of this process's certificate"
         }
         HandshakeFailure::Ours(_) => "check --tls-cert, and the server's --tls-ca",
-        HandshakeFailure::Demanded => "give --tls-cert, --tls-key and --tls-ca",
+        HandshakeFailure::Demanded => {
+            return format!(
+                "give --tls-cert, --tls-key and --tls-ca; if it is a gRPC port, call it with \
+                 `petasos call grpcs://{server} …`"
+            );
+        }
+        HandshakeFailure::Plaintext => {
+            return format!(
+                "check that the server has --tls-cert; if it is a gRPC port, call it with \
+                 `petasos call grpc://{server} …`"
+            );
+        }
         _ => "check that the server has --tls-cert",
-    }
+    };
+    advice.into()
 }
 
 impl From<SetupError> for Failure {
@@ -251,6 +286,19 @@ mod tests {
         let line = Failure::of_call(SERVER, CallError::PeerFailed, Some(&why)).to_string();
         assert!(line.starts_with("lost the server at 127.0.0.1:9"), "{line}");
         assert!(line.ends_with("restart the server and try again"), "{line}");
+    }
+
+    #[test]
+    fn a_stranger_was_never_connected() {
+        for (error, what) in [
+            (ProtocolError::SpeaksHttp2, "gRPC (HTTP/2) port; call it with `petasos call grpc://"),
+            (ProtocolError::HelloExpected, "check that a Petasos server listens"),
+        ] {
+            let why = SessionError::PeerFailed(FailureReason::Protocol(error));
+            let line = Failure::of_session(SERVER, &why).to_string();
+            assert!(line.starts_with("cannot connect to 127.0.0.1:9: "), "{line}");
+            assert!(line.contains(what) && !line.contains("before the address"), "{line}");
+        }
     }
 
     #[test]

@@ -127,10 +127,32 @@ fn typed_commands_show_certificates_on_both_ports() {
     let missed = petasos(&["call", &wrong, "shelf.Shelf/Find", r#"{"title": "Emma"}"#]);
     assert_eq!(missed.code, Some(64 + 14), "{missed:?}");
     assert!(missed.stderr.contains("called with grpcs:// before the address"), "{missed:?}");
+    let bare = grpcs.trim_start_matches("grpcs://");
+    let told = petasos(&["raw", bare, "echo", "x"]);
+    let advice = format!("call it with `petasos call grpcs://{bare} …`");
+    assert!(told.failure().contains(&advice), "{told:?}");
+    assert!(!told.stderr.contains("before the address"), "{told:?}");
     let alone = petasos(&["list", grpcs, "--tls-cert", "/x", "--tls-ca", "/y"]);
     assert!(alone.failure().contains("give --tls-cert and --tls-key together"));
     let missing = petasos(&["list", grpcs, "--tls-ca", "/nonexistent"]);
     assert!(missing.failure().contains("/nonexistent"), "{missing:?}");
+}
+
+/// A client with TLS that takes a gRPC port without TLS for a Petasos port with it.
+#[test]
+fn whoever_speaks_tls_to_a_plain_grpc_port_is_told_what_to_type() {
+    let (folder, authority) = (Folder::new("tls-to-grpc"), Authority::new("one"));
+    let server = Running::start(true);
+    let client = authority.options(&folder, "client.test");
+    let bare = server.addresses[1].trim_start_matches("grpc://");
+    let missed = petasos(&[&["list", bare], &words(&client, &[])[..]].concat());
+    assert_eq!(missed.code, Some(64 + 14), "{missed:?}");
+    assert!(missed.stderr.contains("called with grpc:// before the address"), "{missed:?}");
+    let told = petasos(&[&["raw", bare, "echo", "x"], &words(&client, &[])[..]].concat());
+    let advice = format!("call it with `petasos call grpc://{bare} …`");
+    let line = told.failure();
+    assert!(line.contains("does not speak TLS") && line.contains(&advice), "{line}");
+    assert!(!line.contains("before the address"), "{line}");
 }
 
 #[test]

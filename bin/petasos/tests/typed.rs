@@ -152,6 +152,20 @@ fn whoever_takes_a_grpc_port_for_another_is_told_what_to_type() {
     call(&right, "shelf.Shelf/Find", &[r#"{"title": "Emma"}"#]).success();
 }
 
+/// The commands with sessions take no scheme, so they name the command that does.
+#[test]
+fn commands_without_schemes_name_the_one_for_a_grpc_port() {
+    let server = Running::start(true);
+    let address = server.addresses[1].trim_start_matches("grpc://");
+    let told = format!(
+        "petasos: cannot connect to {address}: it looks like a gRPC (HTTP/2) port; call it with \
+         `petasos call grpc://{address} …`, or give the address of a `petasos serve --listen`"
+    );
+    for command in [&["raw", address, "echo", "x"][..], &["demo", "--connect", address]] {
+        assert_eq!(petasos(command).failure(), told);
+    }
+}
+
 #[test]
 fn services_are_listed_and_described() {
     let server = Running::start(true);

@@ -94,7 +94,7 @@ pub use node::{Credentials, Node, NodeConfig, NodeStats, TlsConfig};
 pub use peers::ServedPeer;
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
-pub use petasos_control::{FailureReason, Fault, RefuseCode};
+pub use petasos_control::{FailureReason, Fault, ProtocolError, RefuseCode};
 pub use petasos_netio_local::{LocalConfig, LocalIo, LocalPolicy};
 pub use petasos_netio_shm::{RingShape, ShmConfig};
 pub use petasos_netio_tcp::{Gathering, TcpConfig, TcpIo};

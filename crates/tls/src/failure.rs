@@ -69,7 +69,10 @@ impl fmt::Display for HandshakeFailure {
                 "the peer demands TLS, and this process has no certificate; if it is a gRPC port, \
                  it is called with grpcs:// before the address",
             ),
-            HandshakeFailure::Plaintext => f.write_str("the peer does not speak TLS"),
+            HandshakeFailure::Plaintext => f.write_str(
+                "the peer does not speak TLS; if it is a gRPC port, it is called with grpc:// \
+                 before the address",
+            ),
             HandshakeFailure::Ended => f.write_str(
                 "the peer ended the connection within the TLS handshake; does it speak TLS?",
             ),
