@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn open<S>(node: &Node, state: S) -> Result<Endpoint<S>, Box<dyn Error>> {
     Ok(endpoint)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn run() -> Result<(), Box<dyn Error>> {
     // The server. It could as well be another process on another host.
     let (ready, server_address) = channel();
     thread::spawn(move || {
@@ -61,4 +62,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     endpoint.run(|reply, _| !reply.is_empty());
     println!("{}", endpoint.state());
     Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hello: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
@@ -95,7 +96,7 @@ fn open<S>(node: &Node, state: S) -> Result<Endpoint<S>, Box<dyn Error>> {
     Ok(endpoint)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn run() -> Result<(), Box<dyn Error>> {
     let back = serve(|node| {
         let mut endpoint = open(node, ())?;
         endpoint.register(SQUARE, square);
@@ -120,4 +121,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("7 * 7 + 1 = {answer}");
     assert_eq!(answer, 50);
     Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nested: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

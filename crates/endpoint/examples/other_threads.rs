@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -77,7 +78,7 @@ fn work(ask: &Sender<Asked>, notifier: &Notifier, worker: usize) -> Result<usize
     Ok(CALLS)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn run() -> Result<(), Box<dyn Error>> {
     let (ready, started) = channel();
     thread::spawn(move || {
         let listening = NodeConfig { listen: Some(LOOPBACK), ..NodeConfig::default() };
@@ -116,6 +117,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{calls} calls from {THREADS} threads through one endpoint, each answered");
     Ok(())
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("other_threads: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn open<S>(node: &Node, state: S) -> Result<Endpoint<S>, Box<dyn Error>> {

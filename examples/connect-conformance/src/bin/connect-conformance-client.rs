@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +26,17 @@ use tokio::time::sleep;
 const CALLS_MAX: usize = 8;
 
 #[tokio::main]
-async fn main() -> io::Result<()> {
+async fn main() -> ExitCode {
+    match answer_all().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("connect-conformance-client: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn answer_all() -> io::Result<()> {
     let mut input = tokio::io::stdin();
     let output = Arc::new(Mutex::new(tokio::io::stdout()));
     let free = Arc::new(Semaphore::new(CALLS_MAX));

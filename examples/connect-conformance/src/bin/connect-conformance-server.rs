@@ -1,6 +1,7 @@
 //! The server under test: serves `ConformanceService` as its requests ask, until it is killed.
 
 use std::io;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use connect_conformance::messages::{
@@ -19,7 +20,17 @@ use service::{ConformanceService, ConformanceServiceServer};
 use tokio::time::sleep;
 
 #[tokio::main]
-async fn main() -> io::Result<()> {
+async fn main() -> ExitCode {
+    match serve().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("connect-conformance-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve() -> io::Result<()> {
     let request: Option<ServerCompatRequest> = read(&mut tokio::io::stdin()).await?;
     let request = request.ok_or_else(|| io::Error::other("there is no request"))?;
     let (config, pem_cert) = config(request)?;
