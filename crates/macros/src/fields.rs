@@ -16,6 +16,14 @@ pub(crate) struct Field {
     pub(crate) value: Value,
 }
 
+impl Field {
+    /// The name as the generated methods have it.
+    pub(crate) fn bare_name(&self) -> String {
+        let name = self.name.to_string();
+        name.strip_prefix("r#").map_or(name.clone(), str::to_owned)
+    }
+}
+
 pub(crate) enum Value {
     /// Any expression.
     Plain(TokenStream),

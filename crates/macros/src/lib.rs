@@ -26,10 +26,10 @@ use proc_macro::TokenStream;
 /// });
 /// ```
 ///
-/// A field that is not set keeps its default. `name` alone means `name: name`, as in a struct.
-/// `tags: ..names` appends the items of an iterator to a list or a map. An existing message is
-/// copied: `place: &other.place`. At the end, `..message` starts with that owned message instead of
-/// an empty one.
+/// A field that is not set keeps its default; none may be set twice. `name` alone means
+/// `name: name`, as in a struct. `tags: ..names` appends the items of an iterator to a list or a
+/// map. An existing message is copied: `place: &other.place`. At the end, `..message` starts with
+/// that owned message instead of an empty one.
 ///
 /// Braces after a field always mean a message or a map, and a comma always ends a value. Therefore
 /// a block of code, a closure with two arguments or `f::<A, B>()` needs parentheses around it.

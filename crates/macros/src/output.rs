@@ -46,12 +46,10 @@ fn filled(message: Message) -> TokenTree {
 }
 
 fn set_all(cursor: &TokenTree, fields: Vec<Field>, out: &mut TokenStream) {
-    for Field { name, value } in fields {
-        let span = name.span();
-        let name = name.to_string();
-        let name = name.strip_prefix("r#").unwrap_or(&name);
+    for field in fields {
+        let (span, name) = (field.name.span(), field.bare_name());
         let opened = word(&format!("{name}_mut"), span);
-        match value {
+        match field.value {
             Value::Plain(value) => {
                 let setter = word(&format!("set_{name}"), span);
                 out.extend(call(cursor.clone(), setter, value));

@@ -67,9 +67,20 @@ fn fields(body: TokenStream) -> Result<(Vec<Field>, Option<TokenStream>)> {
         let TokenTree::Ident(name) = token else {
             return error(token.span(), "a field's name is expected");
         };
-        fields.push(field(name, &mut tokens)?);
+        let field = field(name, &mut tokens)?;
+        if replaces(&field, &fields) {
+            return error(field.name.span(), "the field is set twice: this replaces its value");
+        }
+        fields.push(field);
     }
     Ok((fields, None))
+}
+
+/// Whether a field sets anew what one of `others` has set. Parts of a message, a list or a map are
+/// added to what is there.
+fn replaces(field: &Field, others: &[Field]) -> bool {
+    let name = field.bare_name();
+    matches!(field.value, Value::Plain(_)) && others.iter().any(|other| other.bare_name() == name)
 }
 
 fn field(name: Ident, tokens: &mut Peekable<IntoIter>) -> Result<Field> {
