@@ -7,7 +7,10 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
+use rustix::net::{
+    AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, listen, shutdown,
+    socket_with, sockopt,
+};
 
 /// As many addresses an application has at most.
 pub const PORTS_MAX: usize = 8;
@@ -45,10 +48,28 @@ pub fn take(text: &str) -> Result<(OwnedFd, SocketAddr), String> {
     };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let socket = socket.map_err(failed)?;
-    bind(&socket, &address).map_err(failed)?;
+    bind_alone(&socket, &address).map_err(failed)?;
     let taken = getsockname(&socket).map_err(failed)?;
     let taken = SocketAddr::try_from(taken).map_err(failed)?;
     Ok((socket, taken))
+}
+
+/// Binds a socket to an address that nobody else is bound to. Connections of an earlier server that
+/// linger there for a minute (`TIME_WAIT`) do not count: the application may be that server again.
+///
+/// With `SO_REUSEADDR`, the system lets several sockets have an address, and looks again when one
+/// listens. So this one listens for a moment. Without the option from then on, it is in the way of
+/// all others.
+fn bind_alone(socket: &OwnedFd, address: &SocketAddr) -> Result<(), Errno> {
+    if address.port() == 0 {
+        // The system chooses one that nobody has; it would not be kept behind a shutdown.
+        return bind(socket, address);
+    }
+    sockopt::set_socket_reuseaddr(socket, true)?;
+    bind(socket, address)?;
+    listen(socket, 0)?;
+    shutdown(socket, Shutdown::Read)?;
+    sockopt::set_socket_reuseaddr(socket, false)
 }
 
 #[cfg(test)]
@@ -68,6 +89,9 @@ mod tests {
         assert_eq!(address_of("petasos://127.0.0.1:1"), Ok(Some("127.0.0.1:1")));
         drop(socket);
         assert!(take(&address.to_string()).is_ok());
+        let listener = std::net::TcpListener::bind(address).expect("it is free again");
+        assert!(take(&address.to_string()).is_err(), "somebody listens");
+        drop(listener);
         for (text, why) in [
             ("192.0.2.1:7000", "not an address of this host"),
             ("0.0.0.0:7000", "any address"),
@@ -77,5 +101,23 @@ mod tests {
             let error = take(text).expect_err(text);
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn connections_that_linger_are_not_in_the_way() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound");
+        let client = std::net::TcpStream::connect(address).expect("somebody listens");
+        let (server, _) = listener.accept().expect("somebody connects");
+        assert!(take(&address.to_string()).is_err(), "it is in use");
+        // Who closes first keeps the address for a while.
+        drop((server, listener));
+        drop(client);
+        let (taken, _) = take(&address.to_string()).expect("nobody has it");
+        assert!(take(&address.to_string()).is_err(), "it is taken");
+        assert!(std::net::TcpListener::bind(address).is_err(), "also for others");
+        assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens");
+        drop(taken);
+        assert!(std::net::TcpListener::bind(address).is_ok(), "nobody has it any more");
     }
 }
