@@ -3,13 +3,16 @@
 //! All Markdown files of the repository are read. Each `console` block is run, unless a marker
 //! before it gives a reason not to; `docs/TESTING.md` has the rules. The parts: [`parse`] finds the
 //! blocks, [`session`] runs those of one file, [`compare`] compares texts, and [`dry`] checks the
-//! command lines of blocks that are not run.
+//! command lines of blocks that are not run: `line` has their words, and [`usage`] knows those of
+//! `cargo xtask`.
 
 mod compare;
 mod dry;
+mod line;
 mod parse;
 mod process;
 mod session;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -54,9 +54,11 @@ impl Place {
         Ok((output.status.code().unwrap_or(-1), lines))
     }
 
-    /// Starts `command` and waits until it has printed a line.
+    /// Starts `command` and waits until it has printed a line. Its input stays open, as that of a
+    /// terminal at which nobody types: some programs end with their input.
     pub fn start(&self, command: &str) -> Result<Background, String> {
         let mut shell = self.shell("bash", &format!("exec {command}"));
+        shell.stdin(Stdio::piped());
         let mut child = shell.spawn().map_err(|error| format!("cannot run bash: {error}"))?;
         let stdout = child.stdout.take().expect("it is piped");
         let (sender, lines) = channel();

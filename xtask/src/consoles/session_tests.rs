@@ -46,6 +46,15 @@ fn servers_run_to_the_end_and_are_compared_then() {
 }
 
 #[test]
+fn the_input_of_servers_stays_open() {
+    // `read -t 0` succeeds if a read would not wait, as at the end of the input.
+    let script = "bash -c 'read -t 0 && echo ended || echo open' serve";
+    let mut session = session();
+    session.run(&shown(script, "open"), false).unwrap();
+    session.finish().unwrap();
+}
+
+#[test]
 fn servers_that_do_not_start_are_errors() {
     let error = session().run(&shown("true serve", "listening"), false).unwrap_err();
     assert!(error.contains("it ended, or printed nothing"), "{error}");
