@@ -128,7 +128,7 @@ fn top_prints_frames_without_a_terminal() {
         petasos(&[&["top", "--socket", &admin, "--interval", "0.1"], more].concat())
     };
     let once = top(&["--once"]);
-    assert!(once.success().starts_with("1 applications, 0 calls/s, "), "{once:?}");
+    assert!(once.success().starts_with("1 application, 0 calls/s, "), "{once:?}");
     let frames = top(&["--batch", "3", "--json", "--sort", "p99"]);
     let frames: Vec<Value> = frames.success().lines().map(parsed).collect();
     assert_eq!(frames.len(), 3);

@@ -40,7 +40,8 @@ pub fn run(options: &Options) -> Result<String, String> {
         drop(metrics::listen(any_port(address), options.metrics_plaintext)?);
     }
     transport(options, options.security.security()?)?;
-    Ok(format!("the configuration is valid: {} policies", rules.len()))
+    let policies = if rules.len() == 1 { "policy" } else { "policies" };
+    Ok(format!("the configuration is valid: {} {policies}", rules.len()))
 }
 
 /// Checks how other hosts are reached, at other ports.

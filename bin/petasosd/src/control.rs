@@ -8,6 +8,7 @@
 //!   configuration.
 //! - A change that fails in one of its steps leaves all as it was ([`change::change`]).
 
+mod budgets;
 pub mod change;
 mod error;
 mod in_force;
@@ -26,6 +27,7 @@ use petasos_service::Hub;
 use crate::member::{Heaps, Member};
 use crate::policies::{Made, Policies};
 use crate::schemas::Keeper;
+pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
 pub use plan::describe;
 pub use quotas::Quotas;
@@ -51,6 +53,8 @@ pub struct Control {
     file: Option<PathBuf>,
     /// Who keeps schemas on disk, if they are kept.
     pub keeper: Option<Keeper>,
+    /// What engines take.
+    pub meter: Meter,
     /// The switch of what carries packets between hosts, if that is TCP.
     pub gathering: Option<Gathering>,
 }

@@ -42,8 +42,9 @@ const WARM: Duration = Duration::from_micros(50);
 const LISTENER_PAUSE: Duration = Duration::from_secs(1);
 /// The longest sleep while some application's ring is full, or operators may want more.
 const FULL_SLEEP: Duration = Duration::from_millis(1);
-/// Of so many turns, one measures what engines cost.
+/// Of so many turns, one measures what engines cost; with budgets, one of fewer.
 const SAMPLE_EVERY: u32 = 61;
+const SAMPLE_BUDGETS_EVERY: u32 = 7;
 
 /// The managed service of a host.
 pub struct Daemon {
@@ -64,6 +65,8 @@ pub struct Daemon {
     /// The last turn found nothing to do.
     is_idle: bool,
     turns: u32,
+    /// Some policy has a budget.
+    has_budgets: bool,
     /// When others may attach again, after the system could not let them.
     listener_due: Time,
     takeover: Takeover,
@@ -101,6 +104,7 @@ impl Daemon {
             is_idle: false,
             listener_due,
             turns: 0,
+            has_budgets: false,
             takeover,
             has_left: false,
             drain,
@@ -172,7 +176,8 @@ impl Daemon {
         }
         has_moved |= self.each(now, |member, hub| member.hear(hub, now));
         self.turns = self.turns.wrapping_add(1);
-        has_moved |= match self.turns % SAMPLE_EVERY {
+        let every = if self.has_budgets { SAMPLE_BUDGETS_EVERY } else { SAMPLE_EVERY };
+        has_moved |= match self.turns % every {
             0 => self.hub.turn_sampled(now, &|| self.clock.now()),
             _ => self.hub.turn(now),
         };
@@ -204,7 +209,10 @@ impl Daemon {
             }
         }
         let (hub, members, control) = (&mut self.hub, &self.members[..], &mut self.control);
-        has_moved |= self.desk.serve(&mut World { hub, members, control });
+        let world = &mut World { hub, members, control };
+        has_moved |= self.desk.serve(world);
+        world.check_budgets(now);
+        self.has_budgets = world.control.policies().have_budgets();
         let mut before = self.takeover.predecessor.take();
         has_moved |= self.each(now, |member, hub| member.hear_socket(hub, before.as_mut(), now));
         self.takeover.predecessor = before;

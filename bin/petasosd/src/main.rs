@@ -6,6 +6,7 @@
 //! while it runs, at a socket of theirs (`petasos ctl`).
 
 mod admin;
+mod budget;
 mod check;
 mod control;
 mod daemon;

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use petasos_admin::CONFIGURATION_BYTES_MAX;
-use petasos_engine::{Policy, PolicyError, PolicyKind, State};
+use petasos_engine::{Absent, Policy, PolicyError, PolicyKind, State, Without};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::budget::Budget;
 use crate::plugins;
 
 /// The longest file of policies, in bytes.
@@ -72,6 +73,8 @@ pub struct Made {
     plugin: Option<&'static str>,
     /// From which configuration: a JSON object, without blanks, its keys in order.
     pub configuration: Arc<str>,
+    /// Its engine was taken out, and this is what its place does without it.
+    without: Option<Without>,
 }
 
 impl Made {
@@ -125,7 +128,19 @@ impl Made {
             serde_json::from_str(text).map_err(MakeError::NoObject)?;
         let configuration = serde_json::Value::Object(object).to_string();
         let policy = Arc::from(kind.make(&configuration, state)?);
-        Ok(Made { policy, kind, plugin: None, configuration: configuration.into() })
+        let (plugin, configuration, without) = (None, configuration.into(), None);
+        Ok(Made { policy, kind, plugin, configuration, without })
+    }
+
+    /// What stands where an engine of it was taken out.
+    pub fn absent(&self, without: Without) -> Made {
+        let policy = Arc::new(Absent::new(self.policy.clone(), without));
+        Made { policy, without: Some(without), ..self.clone() }
+    }
+
+    /// What its place does without its engine, if that was taken out.
+    pub fn without(&self) -> Option<Without> {
+        self.without
     }
 
     /// The name of its kind.
@@ -148,6 +163,8 @@ struct Line {
     kind: String,
     #[serde(default)]
     configuration: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    budget: Option<Budget>,
 }
 
 /// A policy for applications of a name, or for all (`*`).
@@ -159,12 +176,14 @@ pub struct Rule {
     pub application: Arc<str>,
     /// The policy, which all engines of the rule share.
     pub made: Made,
+    /// What each of its engines may take, if that is limited.
+    pub budget: Option<Budget>,
 }
 
 impl Rule {
     /// A rule that is in no rule set yet.
     pub fn new(application: &str, made: Made) -> Rule {
-        Rule { id: 0, application: application.into(), made }
+        Rule { id: 0, application: application.into(), made, budget: None }
     }
 
     /// Whether an application of this name gets it.
@@ -201,7 +220,9 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
         let configuration = serde_json::Value::Object(line.configuration).to_string();
         let made = Made::of_any(&line.kind, &configuration);
         let made = made.map_err(|error| format!("policy {}: {error}", index + 1))?;
-        Ok(Rule::new(&line.application, made))
+        let budget = line.budget.map(Budget::checked).transpose();
+        let budget = budget.map_err(|error| format!("policy {}: {error}", index + 1))?;
+        Ok(Rule { budget, ..Rule::new(&line.application, made) })
     });
     rules.collect()
 }
@@ -224,6 +245,16 @@ impl Policies {
     /// All rules, in order.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// The rule of this number.
+    pub fn rule(&self, id: u64) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.id == id)
+    }
+
+    /// Whether a policy has a budget.
+    pub fn have_budgets(&self) -> bool {
+        self.rules.iter().any(|rule| rule.budget.is_some())
     }
 
     /// Puts others in their place. Those without a number get one.
@@ -265,6 +296,8 @@ mod tests {
         assert!(error("[").contains("line 1"));
         let mirror = r#"[{"application": "*", "kind": "mirror", "configuration": {"peer": 1}}]"#;
         assert!(error(mirror).starts_with("policy 1: there is no kind `mirror`"));
+        let budget = r#"[{"application": "*", "kind": "null", "budget": {"percent": 0}}]"#;
+        assert!(error(budget).starts_with("policy 1: a budget is more than 0"));
         let many = vec![r#"{"application": "*", "kind": "null"}"#; RULES_MAX + 1].join(",");
         assert_eq!(error(&format!("[{many}]")), "more than 256 policies");
     }

@@ -13,94 +13,98 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x006\x1apetasos.admin.v1.AddPolicy\x10\x00\x04\x01\x0bapplication\x00\x00\t\
-        \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x1cpet\
-        asos.admin.v1.Application\x10\x00\r\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\
-        \x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x05calls\x00\
-        \x00\x04\x07\nheld_bytes\x00\x00\x04\x08\x13descriptors_waiting\x00\x00\x04\t\x0c\
-        items_queued\x00\x00\x04\n\nitems_held\x00\x00\x04\x0b\x07engines\x00\x00\r\x0c\x08\
-        bindings\x00\x00\r\r\x06serves\x00\x02\t!petasos.admin.v1.ApplicationStats\x10\x00\
-        \x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x05calls\x00\x02\x0b\x07\x04\
-        \x07engines\x00\x02\x0b\x12\x05\x07refused\x00\x00\x04\x1dpetasos.admin.v1.Attach\
-        Engine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\t\x03\rconfig\
-        uration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.AttachedQuota\x10\x00\
-        \x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b+\x1bpetasos.admin.v1.AuditE\
-        ntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\x03\x03\x03ui\
-        d\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\x00\x00\t\x07\
-        \x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\x07message\x00\
-        \x00\t\x0b\nunrecorded\x00\x00\x04\x18petasos.admin.v1.Binding\x10\x00\x05\x01\x06\
-        number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07service\x00\x00\t\x04\x07methods\x00\
-        \x00\r\x05\x0cschema_bytes\x00\x00\x04\x1apetasos.admin.v1.CallStats\x10\x00\t\x01\
-        \x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder_way\
-        \x00\x00\x04\x05\x05ended\x00\x02\x0b\n\x06\rrequest_bytes\x00\x00\x04\x07\x0eres\
-        ponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x18\x1e\
-        petasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b2\x1fpetasos.a\
-        dmin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1apetasos.admin.v1.Code\
-        Count\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\x04 petasos.admin.v1\
-        .ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x11\x02\rconfiguration\x00\
-        \x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\x01\x02id\x00\x00\x04\x02\rco\
-        nfiguration\x00\x00\t#petasos.admin.v1.ConfigureTransport\x10\x00\x01\x01\x08gath\
-        ered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\x03\x01\x06number\x00\x00\r\
-        \x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x10\x1dpetasos.admin.v1.DetachE\
-        ngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x11\x17petasos.admin.v1.Engine\x10\x00\
-        \x06\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\x06policy\x00\x00\x04\x04\
-        \ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\x06\x06report\x00\x00\t\x19\
-        petasos.admin.v1.EngineAt\x10\x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\
-        \x01\r\x03\x04kind\x00\x00\t\x1cpetasos.admin.v1.EngineStats\x10\x00\x05\x01\x04k\
-        ind\x00\x00\t\x02\x05items\x00\x00\x04\x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\
-        \x00\x04\x05\rsampled_items\x00\x00\x04\x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\
-        \x01\x06digest\x00\x00\t!petasos.admin.v1.GetSchemaRequest\x10\x00\x01\x01\x06dig\
-        est\x00\x00\t\"petasos.admin.v1.GetSchemaResponse\x10\x00\x01\x01\x06schema\x00\x00\
-        \x0c\x15petasos.admin.v1.Kind\x10\x00\x02\x01\x04name\x00\x00\t\x02\x07version\x00\
-        \x00\r\x1cpetasos.admin.v1.KnownSchema\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05\
-        bytes\x00\x00\x04\x03\x08messages\x00\x00\r\x04\x08services\x00\x00\r\x05\rfirst_\
-        service\x00\x00\t\x06\x08bindings\x00\x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos\
-        .admin.v1.LatencyBucket\x10\x00\x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05call\
-        s\x00\x00\x04(petasos.admin.v1.ListApplicationsRequest\x10\x00\x00)petasos.admin.\
-        v1.ListApplicationsResponse\x10\x00\x01\x01\x0capplications\x00\x02\x0b\x01!petas\
-        os.admin.v1.ListAuditRequest\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"petasos.ad\
-        min.v1.ListAuditResponse\x10\x00\x01\x01\x07entries\x00\x02\x0b\x05%petasos.admin\
-        .v1.ListDatapathsRequest\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_rep\
-        orts\x00\x00\x08&petasos.admin.v1.ListDatapathsResponse\x10\x00\x01\x01\tdatapath\
-        s\x00\x02\x0b\x0e!petasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1\
-        .ListKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\x0b\x16$petasos.admin.v1.List\
-        PoliciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\
-        \x08policies\x00\x02\x0b*\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasReque\
-        st\x10\x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\
-        \x0b+\x02\x08attached\x00\x02\x0b\x04#petasos.admin.v1.ListSchemasRequest\x10\x00\
-        \x00$petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\x02\x0b\
-        \x06\x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\
-        \x17\x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c\x1bpeta\
-        sos.admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x11\x02\x02to\x00\x00\
-        \r\x19petasos.admin.v1.Overview\x10\x00\x06\x01\x05stats\x00\x01\x0b1\x02\x0cappl\
-        ications\x00\x01\x0b\x1a\x03\tdatapaths\x00\x01\x0b\x1e\x04\x08policies\x00\x01\x0b\
-        \"\x05\x06quotas\x00\x01\x0b$\x06\x05audit\x00\x01\x0b\x1c\x17petasos.admin.v1.Po\
-        licy\x10\x00\x05\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\
-        \x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\x00\x00\r\x16petasos.admin.v1.\
-        Quota\x10\x00\x06\x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11\
+        b"\x01\x008\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
+        \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x05\x06\
+        budget\x00\x01\x0b\x07\x1cpetasos.admin.v1.Application\x10\x00\r\x01\x06number\x00\
+        \x00\r\x02\x04name\x00\x00\t\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\
+        \x00\x01\x05\x06\x05calls\x00\x00\x04\x07\nheld_bytes\x00\x00\x04\x08\x13descript\
+        ors_waiting\x00\x00\x04\t\x0citems_queued\x00\x00\x04\n\nitems_held\x00\x00\x04\x0b\
+        \x07engines\x00\x00\r\x0c\x08bindings\x00\x00\r\r\x06serves\x00\x02\t!petasos.adm\
+        in.v1.ApplicationStats\x10\x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\
+        \x05calls\x00\x02\x0b\x08\x04\x07engines\x00\x02\x0b\x13\x05\x07refused\x00\x00\x04\
+        \x1dpetasos.admin.v1.AttachEngine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04\
+        kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.adm\
+        in.v1.AttachedQuota\x10\x00\x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b,\
+        \x1bpetasos.admin.v1.AuditEntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07ti\
+        me_us\x00\x00\x03\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\
+        \x06\x04role\x00\x00\t\x07\x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\
+        \x00\x00\t\n\x07message\x00\x00\t\x0b\nunrecorded\x00\x00\x04\x18petasos.admin.v1\
+        .Binding\x10\x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07service\
+        \x00\x00\t\x04\x07methods\x00\x00\r\x05\x0cschema_bytes\x00\x00\x04\x17petasos.ad\
+        min.v1.Budget\x10\x00\x02\x01\x07percent\x00\x00\x01\x02\x04over\x00\x00\t\x1apet\
+        asos.admin.v1.CallStats\x10\x00\t\x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\
+        \x05begun\x00\x00\x04\x04\tunder_way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0b\x06\
+        \rrequest_bytes\x00\x00\x04\x07\x0eresponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\
+        \x00\x04\t\x07latency\x00\x02\x0b\x19\x1epetasos.admin.v1.ChangeRequest\x10\x00\x01\
+        \x01\x05steps\x00\x02\x0b4\x1fpetasos.admin.v1.ChangeResponse\x10\x00\x01\x01\x04\
+        done\x00\x02\t\x1apetasos.admin.v1.CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\
+        \x05calls\x00\x00\x04 petasos.admin.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\
+        \x01\x0b\x12\x02\rconfiguration\x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\
+        \x02\x01\x02id\x00\x00\x04\x02\rconfiguration\x00\x00\t#petasos.admin.v1.Configur\
+        eTransport\x10\x00\x01\x01\x08gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\
+        \x00\x03\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\
+        \x11\x1dpetasos.admin.v1.DetachEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x12\x17\
+        petasos.admin.v1.Engine\x10\x00\x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\
+        \x03\x06policy\x00\x00\x04\x04\ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\
+        \t\x06\x06report\x00\x00\t\x07\x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\
+        \x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\
+        \x1cpetasos.admin.v1.EngineStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\
+        \x00\x04\x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\
+        \x00\x04\x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!peta\
+        sos.admin.v1.GetSchemaRequest\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.\
+        v1.GetSchemaResponse\x10\x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Ki\
+        nd\x10\x00\x02\x01\x04name\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1\
+        .KnownSchema\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08\
+        messages\x00\x00\r\x04\x08services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08\
+        bindings\x00\x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\
+        \x00\x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04(petasos.admin\
+        .v1.ListApplicationsRequest\x10\x00\x00)petasos.admin.v1.ListApplicationsResponse\
+        \x10\x00\x01\x01\x0capplications\x00\x02\x0b\x01!petasos.admin.v1.ListAuditReques\
+        t\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"petasos.admin.v1.ListAuditResponse\x10\
+        \x00\x01\x01\x07entries\x00\x02\x0b\x05%petasos.admin.v1.ListDatapathsRequest\x10\
+        \x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&petasos.adm\
+        in.v1.ListDatapathsResponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\x0f!petasos.ad\
+        min.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\x00\x01\
+        \x01\x05kinds\x00\x02\x0b\x17$petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%pe\
+        tasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08policies\x00\x02\x0b+\x02\x04\
+        file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.L\
+        istQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b,\x02\x08attached\x00\x02\x0b\
+        \x04#petasos.admin.v1.ListSchemasRequest\x10\x00\x00$petasos.admin.v1.ListSchemas\
+        Response\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x06\x02\x05bytes\x00\x00\x04\x03\
+        \tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x18\x1bpetasos.admin.v1.LoadSc\
+        hema\x10\x00\x01\x01\x06schema\x00\x00\x0c\x1bpetasos.admin.v1.MoveEngine\x10\x00\
+        \x02\x01\x06engine\x00\x01\x0b\x12\x02\x02to\x00\x00\r\x19petasos.admin.v1.Overvi\
+        ew\x10\x00\x06\x01\x05stats\x00\x01\x0b3\x02\x0capplications\x00\x01\x0b\x1b\x03\t\
+        datapaths\x00\x01\x0b\x1f\x04\x08policies\x00\x01\x0b#\x05\x06quotas\x00\x01\x0b%\
+        \x06\x05audit\x00\x01\x0b\x1d\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02id\x00\
+        \x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\
+        \x00\t\x05\tdatapaths\x00\x00\r\x06\x06budget\x00\x01\x0b\x07\x16petasos.admin.v1\
+        .Quota\x10\x00\x06\x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11\
         message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_b\
         ytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x1fpetasos.admin.v1.Reloa\
         dPolicies\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\
-        \x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x19\
-        petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b+\x1dpetasos.admin.\
-        v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.Stat\
-        sResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\x02\x0b\x02\
-        \x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\x04\x05\x04\
-        gone\x00\x02\x0b\x07\x15petasos.admin.v1.Step\x10\x01\x04what\x0e\x01\rattach_eng\
-        ine\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x0f\x03\x0bmove_engine\
-        \x00\x05\x00\x0b(\x04\x10configure_engine\x00\x05\x00\x0b\x0b\x05\x0eupgrade_engi\
-        ne\x00\x05\x00\x0b3\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\
-        \x00\x0b-\x08\x10configure_policy\x00\x05\x00\x0b\x0c\t\x0freload_policies\x00\x05\
-        \x00\x0b,\n\tset_quota\x00\x05\x00\x0b/\x0b\x0cremove_quota\x00\x05\x00\x0b.\x0c\x0b\
-        load_schema\x00\x05\x00\x0b\'\r\x0cevict_schema\x00\x05\x00\x0b\x13\x0e\x13config\
-        ure_transport\x00\x05\x00\x0b\r\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\
-        \x06engine\x00\x01\x0b\x11%petasos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0b\
-        interval_ms\x00\x00\r\x02\x11audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchS\
-        tatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b0\x02\x0binterval_ms\x00\x00\r\x01\
-        \x16petasos.admin.v1.Admin\x10\x0c\x06Change\x08\t\x00\tGetSchema\x14\x15\x04\x10\
-        ListApplications\x19\x1a\x04\tListAudit\x1b\x1c\x04\rListDatapaths\x1d\x1e\x04\tL\
-        istKinds\x1f \x04\x0cListPolicies!\"\x04\nListQuotas#$\x04\x0bListSchemas%&\x04\x05\
-        Stats01\x04\rWatchOverview4)\x02\nWatchStats51\x02",
+        \x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1a\
+        petasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\x04\x02\x06budget\x00\x01\
+        \x0b\x07\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b,\x1dpe\
+        tasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.a\
+        dmin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\
+        \x02\x0b\x02\x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\
+        \x04\x05\x04gone\x00\x02\x0b\x08\x15petasos.admin.v1.Step\x10\x01\x04what\x0f\x01\
+        \rattach_engine\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x10\x03\x0b\
+        move_engine\x00\x05\x00\x0b)\x04\x10configure_engine\x00\x05\x00\x0b\x0c\x05\x0eu\
+        pgrade_engine\x00\x05\x00\x0b5\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_po\
+        licy\x00\x05\x00\x0b.\x08\x10configure_policy\x00\x05\x00\x0b\r\t\x0freload_polic\
+        ies\x00\x05\x00\x0b-\n\tset_quota\x00\x05\x00\x0b1\x0b\x0cremove_quota\x00\x05\x00\
+        \x0b/\x0c\x0bload_schema\x00\x05\x00\x0b(\r\x0cevict_schema\x00\x05\x00\x0b\x14\x0e\
+        \x13configure_transport\x00\x05\x00\x0b\x0e\x0f\nset_budget\x00\x05\x00\x0b0\x1ep\
+        etasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x12%petasos.a\
+        dmin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11audi\
+        t_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05st\
+        ats\x00\x01\x0b2\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x0c\
+        \x06Change\t\n\x00\tGetSchema\x15\x16\x04\x10ListApplications\x1a\x1b\x04\tListAu\
+        dit\x1c\x1d\x04\rListDatapaths\x1e\x1f\x04\tListKinds !\x04\x0cListPolicies\"#\x04\
+        \nListQuotas$%\x04\x0bListSchemas&\'\x04\x05Stats23\x04\rWatchOverview6*\x02\nWat\
+        chStats73\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -110,13 +114,14 @@ mod generated {
         application: rt::Text,     //  8
         kind: rt::Text,            // 24
         configuration: rt::Text,   // 40
-        presence: rt::Presence<1>, // 56
-        index: u32,                // 60
+        budget: rt::Link<Budget>,  // 56
+        presence: rt::Presence<1>, // 64
+        index: u32,                // 68
     }
 
     rt::message! {
-        AddPolicy, AddPolicyMut, AddPolicyMsg, SCHEMA, index 0, bytes 64;
-        application: 1, kind: 2, configuration: 3, index: 4;
+        AddPolicy, AddPolicyMut, AddPolicyMsg, SCHEMA, index 0, bytes 72;
+        application: 1, kind: 2, configuration: 3, budget: 5, index: 4;
     }
 
     impl AddPolicy {
@@ -156,6 +161,18 @@ mod generated {
         /// Whether `optional uint32 index = 4` is present.
         pub fn has_index(&self) -> bool {
             self.presence.has(0)
+        }
+
+        /// What each of its engines may take; without it, all.
+        ///
+        /// `Budget budget = 5`
+        pub fn budget(&self) -> Option<&Budget> {
+            self.budget.get()
+        }
+
+        /// Whether `Budget budget = 5` is present.
+        pub fn has_budget(&self) -> bool {
+            self.budget.get().is_some()
         }
     }
 
@@ -199,6 +216,26 @@ mod generated {
             message.index = 0;
             self
         }
+
+        /// `Budget budget = 5`: copied whole.
+        pub fn set_budget(&mut self, value: &Budget) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.budget.set(arena, value);
+            self
+        }
+
+        /// `Budget budget = 5`: made if it is absent.
+        pub fn budget_mut(&mut self) -> BudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.budget.edit(arena).into()
+        }
+
+        /// Makes `Budget budget = 5` absent.
+        pub fn clear_budget(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.budget.clear(arena);
+            self
+        }
     }
 
     impl AddPolicyMsg {
@@ -234,6 +271,26 @@ mod generated {
         pub fn clear_index(&mut self) -> AddPolicyMut<'_> {
             let mut edit = self.0.edit();
             edit.clear_index();
+            edit
+        }
+
+        /// `Budget budget = 5`: copied whole.
+        pub fn set_budget(&mut self, value: &Budget) -> AddPolicyMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_budget(value);
+            edit
+        }
+
+        /// `Budget budget = 5`: made if it is absent.
+        pub fn budget_mut(&mut self) -> BudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.budget.edit(arena).into()
+        }
+
+        /// Makes `Budget budget = 5` absent.
+        pub fn clear_budget(&mut self) -> AddPolicyMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_budget();
             edit
         }
     }
@@ -1363,6 +1420,76 @@ mod generated {
         }
     }
 
+    /// The processor time that each engine of a policy may take.
+    #[repr(C)]
+    pub struct Budget {
+        unknown: rt::Unknown, //  0
+        percent: f64,         //  8
+        over: rt::Text,       // 16
+    }
+
+    rt::message! {
+        Budget, BudgetMut, BudgetMsg, SCHEMA, index 7, bytes 32;
+        percent: 1, over: 2;
+    }
+
+    impl Budget {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<Budget> {
+            rt::Msg::new()
+        }
+
+        /// Of one processor, over a second: more than 0, at most 100.
+        ///
+        /// `double percent = 1`
+        pub fn percent(&self) -> f64 {
+            self.percent
+        }
+
+        /// What happens to an engine that takes more: `report` (it goes on), `open` (it is taken out, and
+        /// items pass) or `closed` (it is taken out, and no calls begin).
+        ///
+        /// `string over = 2`
+        pub fn over(&self) -> &str {
+            &self.over
+        }
+    }
+
+    /// Writes a [`Budget`]; reads as one.
+    pub struct BudgetMut<'a>(rt::Edit<'a, Budget>);
+
+    impl BudgetMut<'_> {
+        /// `double percent = 1`
+        pub fn set_percent(&mut self, value: f64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.percent = value;
+            self
+        }
+
+        /// `string over = 2`
+        pub fn set_over(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.over.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    impl BudgetMsg {
+        /// `double percent = 1`
+        pub fn set_percent(&mut self, value: f64) -> BudgetMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_percent(value);
+            edit
+        }
+
+        /// `string over = 2`
+        pub fn set_over(&mut self, value: impl AsRef<str>) -> BudgetMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_over(value);
+            edit
+        }
+    }
+
     /// Calls of a method of an application, since it has attached.
     #[repr(C)]
     pub struct CallStats {
@@ -1379,7 +1506,7 @@ mod generated {
     }
 
     rt::message! {
-        CallStats, CallStatsMut, CallStatsMsg, SCHEMA, index 7, bytes 112;
+        CallStats, CallStatsMut, CallStatsMsg, SCHEMA, index 8, bytes 112;
         method: 1, way: 2, begun: 3, under_way: 4, ended: 5, request_bytes: 6, response_bytes: 7,
         latency_ns: 8, latency: 9;
     }
@@ -1595,7 +1722,7 @@ mod generated {
     }
 
     rt::message! {
-        ChangeRequest, ChangeRequestMut, ChangeRequestMsg, SCHEMA, index 8, bytes 24;
+        ChangeRequest, ChangeRequestMut, ChangeRequestMsg, SCHEMA, index 9, bytes 24;
         steps: 1;
     }
 
@@ -1640,7 +1767,7 @@ mod generated {
     }
 
     rt::message! {
-        ChangeResponse, ChangeResponseMut, ChangeResponseMsg, SCHEMA, index 9, bytes 24;
+        ChangeResponse, ChangeResponseMut, ChangeResponseMsg, SCHEMA, index 10, bytes 24;
         done: 1;
     }
 
@@ -1686,7 +1813,7 @@ mod generated {
     }
 
     rt::message! {
-        CodeCount, CodeCountMut, CodeCountMsg, SCHEMA, index 10, bytes 32;
+        CodeCount, CodeCountMut, CodeCountMsg, SCHEMA, index 11, bytes 32;
         code: 1, calls: 2;
     }
 
@@ -1755,7 +1882,7 @@ mod generated {
     }
 
     rt::message! {
-        ConfigureEngine, ConfigureEngineMut, ConfigureEngineMsg, SCHEMA, index 11, bytes 32;
+        ConfigureEngine, ConfigureEngineMut, ConfigureEngineMsg, SCHEMA, index 12, bytes 32;
         engine: 1, configuration: 2;
     }
 
@@ -1855,7 +1982,7 @@ mod generated {
     }
 
     rt::message! {
-        ConfigurePolicy, ConfigurePolicyMut, ConfigurePolicyMsg, SCHEMA, index 12, bytes 32;
+        ConfigurePolicy, ConfigurePolicyMut, ConfigurePolicyMsg, SCHEMA, index 13, bytes 32;
         id: 1, configuration: 2;
     }
 
@@ -1925,7 +2052,7 @@ mod generated {
     }
 
     rt::message! {
-        ConfigureTransport, ConfigureTransportMut, ConfigureTransportMsg, SCHEMA, index 13, bytes 16;
+        ConfigureTransport, ConfigureTransportMut, ConfigureTransportMsg, SCHEMA, index 14, bytes 16;
         gathered: 1;
     }
 
@@ -1975,7 +2102,7 @@ mod generated {
     }
 
     rt::message! {
-        Datapath, DatapathMut, DatapathMsg, SCHEMA, index 14, bytes 48;
+        Datapath, DatapathMut, DatapathMsg, SCHEMA, index 15, bytes 48;
         name: 2, engines: 3, number: 1;
     }
 
@@ -2062,7 +2189,7 @@ mod generated {
     }
 
     rt::message! {
-        DetachEngine, DetachEngineMut, DetachEngineMsg, SCHEMA, index 15, bytes 16;
+        DetachEngine, DetachEngineMut, DetachEngineMsg, SCHEMA, index 16, bytes 16;
         engine: 1;
     }
 
@@ -2140,14 +2267,15 @@ mod generated {
         policy: u64,             // 24
         configuration: rt::Text, // 32
         report: rt::Text,        // 48
-        version: u32,            // 64
-        is_overridden: bool,     // 68
-        reserved: [u8; 3],       // 69
+        without: rt::Text,       // 64
+        version: u32,            // 80
+        is_overridden: bool,     // 84
+        reserved: [u8; 3],       // 85
     }
 
     rt::message! {
-        Engine, EngineMut, EngineMsg, SCHEMA, index 16, bytes 72;
-        kind: 1, policy: 3, configuration: 5, report: 6, version: 2, is_overridden: 4;
+        Engine, EngineMut, EngineMsg, SCHEMA, index 17, bytes 88;
+        kind: 1, policy: 3, configuration: 5, report: 6, without: 7, version: 2, is_overridden: 4;
     }
 
     impl Engine {
@@ -2197,6 +2325,14 @@ mod generated {
         pub fn report(&self) -> &str {
             &self.report
         }
+
+        /// It was taken out, since it exceeded its budget. Its place is `open`: items pass; or `closed`:
+        /// no calls begin.
+        ///
+        /// `string without = 7`
+        pub fn without(&self) -> &str {
+            &self.without
+        }
     }
 
     /// Writes an [`Engine`]; reads as one.
@@ -2244,6 +2380,13 @@ mod generated {
             message.report.set(arena, value.as_ref());
             self
         }
+
+        /// `string without = 7`
+        pub fn set_without(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.without.set(arena, value.as_ref());
+            self
+        }
     }
 
     impl EngineMsg {
@@ -2288,6 +2431,13 @@ mod generated {
             edit.set_report(value);
             edit
         }
+
+        /// `string without = 7`
+        pub fn set_without(&mut self, value: impl AsRef<str>) -> EngineMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_without(value);
+            edit
+        }
     }
 
     /// An engine of an application.
@@ -2301,7 +2451,7 @@ mod generated {
     }
 
     rt::message! {
-        EngineAt, EngineAtMut, EngineAtMsg, SCHEMA, index 17, bytes 48;
+        EngineAt, EngineAtMut, EngineAtMsg, SCHEMA, index 18, bytes 48;
         application: 1, kind: 3, place: 2;
     }
 
@@ -2415,7 +2565,7 @@ mod generated {
     }
 
     rt::message! {
-        EngineStats, EngineStatsMut, EngineStatsMsg, SCHEMA, index 18, bytes 56;
+        EngineStats, EngineStatsMut, EngineStatsMsg, SCHEMA, index 19, bytes 56;
         kind: 1, items: 2, ended: 3, sampled_ns: 4, sampled_items: 5;
     }
 
@@ -2546,7 +2696,7 @@ mod generated {
     }
 
     rt::message! {
-        EvictSchema, EvictSchemaMut, EvictSchemaMsg, SCHEMA, index 19, bytes 24;
+        EvictSchema, EvictSchemaMut, EvictSchemaMsg, SCHEMA, index 20, bytes 24;
         digest: 1;
     }
 
@@ -2593,7 +2743,7 @@ mod generated {
     }
 
     rt::message! {
-        GetSchemaRequest, GetSchemaRequestMut, GetSchemaRequestMsg, SCHEMA, index 20, bytes 24;
+        GetSchemaRequest, GetSchemaRequestMut, GetSchemaRequestMsg, SCHEMA, index 21, bytes 24;
         digest: 1;
     }
 
@@ -2640,7 +2790,7 @@ mod generated {
     }
 
     rt::message! {
-        GetSchemaResponse, GetSchemaResponseMut, GetSchemaResponseMsg, SCHEMA, index 21, bytes 24;
+        GetSchemaResponse, GetSchemaResponseMut, GetSchemaResponseMsg, SCHEMA, index 22, bytes 24;
         schema: 1;
     }
 
@@ -2692,7 +2842,7 @@ mod generated {
     }
 
     rt::message! {
-        Kind, KindMut, KindMsg, SCHEMA, index 22, bytes 32;
+        Kind, KindMut, KindMsg, SCHEMA, index 23, bytes 32;
         name: 1, version: 2;
     }
 
@@ -2767,7 +2917,7 @@ mod generated {
     }
 
     rt::message! {
-        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 23, bytes 64;
+        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 24, bytes 64;
         digest: 1, bytes: 2, first_service: 5, messages: 3, services: 4, bindings: 6, is_loaded: 7;
     }
 
@@ -2941,7 +3091,7 @@ mod generated {
     }
 
     rt::message! {
-        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 24, bytes 24;
+        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 25, bytes 24;
         latency_max_ns: 1, calls: 2;
     }
 
@@ -3008,7 +3158,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 25, bytes 8;
+        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 26, bytes 8;
     }
 
     impl ListApplicationsRequest {
@@ -3029,7 +3179,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 26, bytes 24;
+        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 27, bytes 24;
         applications: 1;
     }
 
@@ -3075,7 +3225,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 27, bytes 16;
+        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 28, bytes 16;
         entries_max: 1;
     }
 
@@ -3122,7 +3272,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 28, bytes 24;
+        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 29, bytes 24;
         entries: 1;
     }
 
@@ -3169,7 +3319,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 29, bytes 32;
+        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 30, bytes 32;
         application: 1, with_reports: 2;
     }
 
@@ -3237,7 +3387,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 30, bytes 24;
+        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 31, bytes 24;
         datapaths: 1;
     }
 
@@ -3281,7 +3431,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 31, bytes 8;
+        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 32, bytes 8;
     }
 
     impl ListKindsRequest {
@@ -3302,7 +3452,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 32, bytes 24;
+        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 33, bytes 24;
         kinds: 1;
     }
 
@@ -3346,7 +3496,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 33, bytes 8;
+        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 34, bytes 8;
     }
 
     impl ListPoliciesRequest {
@@ -3368,7 +3518,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 34, bytes 40;
+        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 35, bytes 40;
         policies: 1, file: 2;
     }
 
@@ -3433,7 +3583,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 35, bytes 8;
+        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 36, bytes 8;
     }
 
     impl ListQuotasRequest {
@@ -3455,7 +3605,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 36, bytes 40;
+        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 37, bytes 40;
         quotas: 1, attached: 2;
     }
 
@@ -3518,7 +3668,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 37, bytes 8;
+        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 38, bytes 8;
     }
 
     impl ListSchemasRequest {
@@ -3542,7 +3692,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 38, bytes 56;
+        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 39, bytes 56;
         bindings: 1, bytes: 2, bytes_max: 3, schemas: 4;
     }
 
@@ -3650,7 +3800,7 @@ mod generated {
     }
 
     rt::message! {
-        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 39, bytes 24;
+        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 40, bytes 24;
         schema: 1;
     }
 
@@ -3699,7 +3849,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 40, bytes 24;
+        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 41, bytes 24;
         engine: 1, to: 2;
     }
 
@@ -3803,7 +3953,7 @@ mod generated {
     }
 
     rt::message! {
-        Overview, OverviewMut, OverviewMsg, SCHEMA, index 41, bytes 56;
+        Overview, OverviewMut, OverviewMsg, SCHEMA, index 42, bytes 56;
         stats: 1, applications: 2, datapaths: 3, policies: 4, quotas: 5, audit: 6;
     }
 
@@ -4136,18 +4286,19 @@ mod generated {
     /// A policy of the rule set.
     #[repr(C)]
     pub struct Policy {
-        unknown: rt::Unknown,    //  0
-        id: u64,                 //  8
-        application: rt::Text,   // 16
-        kind: rt::Text,          // 32
-        configuration: rt::Text, // 48
-        datapaths: u32,          // 64
-        reserved: [u8; 4],       // 68
+        unknown: rt::Unknown,     //  0
+        id: u64,                  //  8
+        application: rt::Text,    // 16
+        kind: rt::Text,           // 32
+        configuration: rt::Text,  // 48
+        budget: rt::Link<Budget>, // 64
+        datapaths: u32,           // 72
+        reserved: [u8; 4],        // 76
     }
 
     rt::message! {
-        Policy, PolicyMut, PolicyMsg, SCHEMA, index 42, bytes 72;
-        id: 1, application: 2, kind: 3, configuration: 4, datapaths: 5;
+        Policy, PolicyMut, PolicyMsg, SCHEMA, index 43, bytes 80;
+        id: 1, application: 2, kind: 3, configuration: 4, budget: 6, datapaths: 5;
     }
 
     impl Policy {
@@ -4190,6 +4341,18 @@ mod generated {
         pub fn datapaths(&self) -> u32 {
             self.datapaths
         }
+
+        /// What each of its engines may take, if that is limited.
+        ///
+        /// `Budget budget = 6`
+        pub fn budget(&self) -> Option<&Budget> {
+            self.budget.get()
+        }
+
+        /// Whether `Budget budget = 6` is present.
+        pub fn has_budget(&self) -> bool {
+            self.budget.get().is_some()
+        }
     }
 
     /// Writes a [`Policy`]; reads as one.
@@ -4230,6 +4393,26 @@ mod generated {
             message.datapaths = value;
             self
         }
+
+        /// `Budget budget = 6`: copied whole.
+        pub fn set_budget(&mut self, value: &Budget) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.budget.set(arena, value);
+            self
+        }
+
+        /// `Budget budget = 6`: made if it is absent.
+        pub fn budget_mut(&mut self) -> BudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.budget.edit(arena).into()
+        }
+
+        /// Makes `Budget budget = 6` absent.
+        pub fn clear_budget(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.budget.clear(arena);
+            self
+        }
     }
 
     impl PolicyMsg {
@@ -4267,6 +4450,26 @@ mod generated {
             edit.set_datapaths(value);
             edit
         }
+
+        /// `Budget budget = 6`: copied whole.
+        pub fn set_budget(&mut self, value: &Budget) -> PolicyMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_budget(value);
+            edit
+        }
+
+        /// `Budget budget = 6`: made if it is absent.
+        pub fn budget_mut(&mut self) -> BudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.budget.edit(arena).into()
+        }
+
+        /// Makes `Budget budget = 6` absent.
+        pub fn clear_budget(&mut self) -> PolicyMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_budget();
+            edit
+        }
     }
 
     /// What an application may have at a time.
@@ -4284,7 +4487,7 @@ mod generated {
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 43, bytes 72;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 44, bytes 72;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
         held_bytes_max: 5, descriptors_max: 6;
     }
@@ -4542,7 +4745,7 @@ mod generated {
     }
 
     rt::message! {
-        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 44, bytes 8;
+        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 45, bytes 8;
     }
 
     impl ReloadPolicies {
@@ -4563,7 +4766,7 @@ mod generated {
     }
 
     rt::message! {
-        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 45, bytes 16;
+        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 46, bytes 16;
         id: 1;
     }
 
@@ -4610,7 +4813,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 46, bytes 24;
+        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 47, bytes 24;
         application: 1;
     }
 
@@ -4649,6 +4852,106 @@ mod generated {
         }
     }
 
+    /// Sets the budget of a policy of the rule set. Its engines that were taken out come back.
+    #[repr(C)]
+    pub struct SetBudget {
+        unknown: rt::Unknown,     //  0
+        id: u64,                  //  8
+        budget: rt::Link<Budget>, // 16
+    }
+
+    rt::message! {
+        SetBudget, SetBudgetMut, SetBudgetMsg, SCHEMA, index 48, bytes 24;
+        id: 1, budget: 2;
+    }
+
+    impl SetBudget {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<SetBudget> {
+            rt::Msg::new()
+        }
+
+        /// Which.
+        ///
+        /// `uint64 id = 1`
+        pub fn id(&self) -> u64 {
+            self.id
+        }
+
+        /// Without it, its engines may take all.
+        ///
+        /// `Budget budget = 2`
+        pub fn budget(&self) -> Option<&Budget> {
+            self.budget.get()
+        }
+
+        /// Whether `Budget budget = 2` is present.
+        pub fn has_budget(&self) -> bool {
+            self.budget.get().is_some()
+        }
+    }
+
+    /// Writes a [`SetBudget`]; reads as one.
+    pub struct SetBudgetMut<'a>(rt::Edit<'a, SetBudget>);
+
+    impl SetBudgetMut<'_> {
+        /// `uint64 id = 1`
+        pub fn set_id(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.id = value;
+            self
+        }
+
+        /// `Budget budget = 2`: copied whole.
+        pub fn set_budget(&mut self, value: &Budget) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.budget.set(arena, value);
+            self
+        }
+
+        /// `Budget budget = 2`: made if it is absent.
+        pub fn budget_mut(&mut self) -> BudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.budget.edit(arena).into()
+        }
+
+        /// Makes `Budget budget = 2` absent.
+        pub fn clear_budget(&mut self) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.budget.clear(arena);
+            self
+        }
+    }
+
+    impl SetBudgetMsg {
+        /// `uint64 id = 1`
+        pub fn set_id(&mut self, value: u64) -> SetBudgetMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+
+        /// `Budget budget = 2`: copied whole.
+        pub fn set_budget(&mut self, value: &Budget) -> SetBudgetMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_budget(value);
+            edit
+        }
+
+        /// `Budget budget = 2`: made if it is absent.
+        pub fn budget_mut(&mut self) -> BudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.budget.edit(arena).into()
+        }
+
+        /// Makes `Budget budget = 2` absent.
+        pub fn clear_budget(&mut self) -> SetBudgetMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_budget();
+            edit
+        }
+    }
+
     /// Sets what applications may have that attach later.
     #[repr(C)]
     pub struct SetQuota {
@@ -4657,7 +4960,7 @@ mod generated {
     }
 
     rt::message! {
-        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 47, bytes 16;
+        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 49, bytes 16;
         quota: 1;
     }
 
@@ -4735,7 +5038,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 48, bytes 24;
+        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 50, bytes 24;
         application: 1;
     }
 
@@ -4786,7 +5089,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 49, bytes 64;
+        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 51, bytes 64;
         time_ns: 1, applications: 2, methods_left_out: 3, applications_gone: 4, gone: 5;
     }
 
@@ -4913,12 +5216,12 @@ mod generated {
     }
 
     rt::message! {
-        Step, StepMut, StepMsg, SCHEMA, index 50, bytes 32;
+        Step, StepMut, StepMsg, SCHEMA, index 52, bytes 32;
         what: oneof {
             link 1 AttachEngine, link 2 DetachEngine, link 3 MoveEngine, link 4 ConfigureEngine,
             link 5 UpgradeEngine, link 6 AddPolicy, link 7 RemovePolicy, link 8 ConfigurePolicy,
             link 9 ReloadPolicies, link 10 SetQuota, link 11 RemoveQuota, link 12 LoadSchema,
-            link 13 EvictSchema, link 14 ConfigureTransport
+            link 13 EvictSchema, link 14 ConfigureTransport, link 15 SetBudget
         };
     }
 
@@ -4945,6 +5248,7 @@ mod generated {
                 12 => Some(step::What::LoadSchema(self.what.link())),
                 13 => Some(step::What::EvictSchema(self.what.link())),
                 14 => Some(step::What::ConfigureTransport(self.what.link())),
+                15 => Some(step::What::SetBudget(self.what.link())),
                 _ => None,
             }
         }
@@ -5142,6 +5446,19 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(14, arena).into()
         }
+
+        /// `SetBudget set_budget = 15`, in `oneof what`: copied whole.
+        pub fn set_set_budget(&mut self, value: &SetBudget) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(15, arena, value);
+            self
+        }
+
+        /// `SetBudget set_budget = 15`, in `oneof what`: made if it is absent.
+        pub fn set_budget_mut(&mut self) -> SetBudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(15, arena).into()
+        }
     }
 
     impl StepMsg {
@@ -5333,6 +5650,19 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(14, arena).into()
         }
+
+        /// `SetBudget set_budget = 15`, in `oneof what`: copied whole.
+        pub fn set_set_budget(&mut self, value: &SetBudget) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_set_budget(value);
+            edit
+        }
+
+        /// `SetBudget set_budget = 15`, in `oneof what`: made if it is absent.
+        pub fn set_budget_mut(&mut self) -> SetBudgetMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(15, arena).into()
+        }
     }
 
     /// Makes an engine anew, of the kind's version that the service has, with its configuration and its
@@ -5344,7 +5674,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 51, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 53, bytes 16;
         engine: 1;
     }
 
@@ -5423,7 +5753,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 52, bytes 16;
+        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 54, bytes 16;
         interval_ms: 1, audit_entries_max: 2;
     }
 
@@ -5493,7 +5823,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 53, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 55, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -5695,8 +6025,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x66, 0xed, 0x43, 0x2a, 0xf2, 0x40, 0x6b, 0x25, 0x40, 0xe5, 0xab, 0xb3, 0x33, 0x65,
-            0x1a, 0x07,
+            0x5c, 0xac, 0x53, 0xc1, 0x42, 0xeb, 0x02, 0xdf, 0x89, 0x9b, 0x9c, 0x38, 0xeb, 0x49,
+            0x21, 0x97,
         ],
         methods: &[
             calls::MethodInfo {
@@ -6020,6 +6350,8 @@ mod generated {
             EvictSchema(&'a super::EvictSchema),
             /// `ConfigureTransport configure_transport = 14`
             ConfigureTransport(&'a super::ConfigureTransport),
+            /// `SetBudget set_budget = 15`
+            SetBudget(&'a super::SetBudget),
         }
     }
 }

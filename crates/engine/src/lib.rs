@@ -23,6 +23,7 @@
 //! Boundary rule: neither I/O nor clocks. The crate does not know the service, the network, or
 //! where messages lie: an engine sees copies of the fields that it has declared.
 
+mod absent;
 mod call;
 mod datapath;
 mod engine;
@@ -34,6 +35,7 @@ mod queue;
 mod state;
 mod work;
 
+pub use absent::{Absent, Without};
 pub use call::{Application, Call, CallId, MethodId, Peer};
 pub use datapath::{
     AsideLoad, ChangeError, Counts, Datapath, EngineCounts, Full, Gone, Left, Next, Place,

@@ -1,5 +1,6 @@
 //! Tests of all parts together: what an engine may do, and what a change may not.
 
+mod absent;
 mod aside;
 mod changes;
 mod counts;

@@ -26,6 +26,7 @@ pub fn datapath_json(datapath: &proto::Datapath) -> Value {
                 "place": place, "kind": engine.kind(), "version": engine.version(),
                 "policy": Some(engine.policy()).filter(|id| *id > 0),
                 "is_overridden": engine.is_overridden(),
+                "without": Some(engine.without()).filter(|without| !without.is_empty()),
                 "configuration": parsed(engine.configuration()), "report": parsed(engine.report()),
             })
         })
@@ -38,6 +39,9 @@ pub fn policy_json(policy: &Policy) -> Value {
     json!({
         "id": policy.id(), "application": policy.application(), "kind": policy.kind(),
         "datapaths": policy.datapaths(), "configuration": parsed(policy.configuration()),
+        "budget": policy.budget().map(|budget| {
+            json!({ "percent": budget.percent(), "over": budget.over() })
+        }),
     })
 }
 

@@ -215,8 +215,9 @@ impl Frame {
         let rate: f64 = once().map(|calls| calls.begun_per_s).sum();
         let failed: f64 = once().map(|calls| calls.failed_per_s).sum();
         let under_way: u64 = once().map(|calls| calls.under_way).sum();
+        let applications = if self.applications == 1 { "application" } else { "applications" };
         format!(
-            "{} applications, {} calls/s, {} failed/s, {under_way} under way",
+            "{} {applications}, {} calls/s, {} failed/s, {under_way} under way",
             self.applications,
             with_si_prefix(rate),
             with_si_prefix(failed),

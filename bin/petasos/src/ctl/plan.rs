@@ -2,7 +2,7 @@
 
 use clap::Args;
 use petasos::Msg;
-use petasos_admin::{ChangeRequest, EngineAtMut, STEPS_MAX, StepMut};
+use petasos_admin::{BudgetMut, ChangeRequest, EngineAtMut, STEPS_MAX, StepMut};
 use petasos_cli::admin::ServiceArgs;
 use petasos_cli::failed::Failed;
 use serde::Deserialize;
@@ -17,8 +17,8 @@ use super::{read, schema};
 pub struct ApplyArgs {
     /// The plan: a JSON list of steps, such as {"attach": {"application": "shop", "kind": "null"}};
     /// `-` is standard input. A step is one of attach, detach, move, configure, upgrade,
-    /// add_policy, remove_policy, configure_policy, reload_policies, set_quota, remove_quota,
-    /// configure_transport, load_schema, evict_schema.
+    /// add_policy, remove_policy, configure_policy, set_budget, reload_policies, set_quota,
+    /// remove_quota, configure_transport, load_schema, evict_schema.
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -37,6 +37,7 @@ enum Step {
     AddPolicy(AddPolicy),
     RemovePolicy(Id),
     ConfigurePolicy(ConfigurePolicy),
+    SetBudget(SetBudget),
     ReloadPolicies(Nothing),
     SetQuota(SetQuota),
     RemoveQuota(Name),
@@ -108,6 +109,32 @@ struct AddPolicy {
     #[serde(default)]
     configuration: Object,
     index: Option<u32>,
+    budget: Option<Budget>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Budget {
+    percent: f64,
+    #[serde(default = "report")]
+    over: String,
+}
+
+fn report() -> String {
+    "report".to_owned()
+}
+
+impl Budget {
+    fn fill(&self, mut to: BudgetMut<'_>) {
+        to.set_percent(self.percent).set_over(&self.over);
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetBudget {
+    id: u64,
+    budget: Option<Budget>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -204,6 +231,12 @@ fn write(step: &Step, to: &mut StepMut<'_>) -> Result<(), Failed> {
             add.set_application(&step.application).set_kind(&step.kind);
             add.set_configuration(json(&step.configuration));
             step.index.map(|index| add.set_index(index).index());
+            step.budget.iter().for_each(|budget| budget.fill(add.budget_mut()));
+        }
+        Step::SetBudget(step) => {
+            let mut set = to.set_budget_mut();
+            set.set_id(step.id);
+            step.budget.iter().for_each(|budget| budget.fill(set.budget_mut()));
         }
         Step::RemovePolicy(step) => {
             to.remove_policy_mut().set_id(step.id);

@@ -95,7 +95,10 @@ fn datapath_rows(datapath: &proto::Datapath) -> Vec<Vec<String>> {
             number.clone(),
             name.clone(),
             place.to_string(),
-            engine.kind().to_owned(),
+            match engine.without() {
+                "" => engine.kind().to_owned(),
+                without => format!("{} (taken out, {without})", engine.kind()),
+            },
             engine.version().to_string(),
             policy,
             engine.configuration().to_owned(),

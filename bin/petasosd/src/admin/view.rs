@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use petasos::{Msg, Status};
 use petasos_admin as proto;
-use petasos_engine::{Application as Number, Policy};
+use petasos_engine::{Application as Number, Policy, Without};
 use petasos_service::{Application, ApplicationLimits, Digest, KeptSchema};
 
 use super::audit::Entry;
@@ -112,6 +112,12 @@ fn describe(
         .set_version(version.version)
         .set_policy(rule.map_or(0, |rule| rule.id))
         .set_is_overridden(is_overridden);
+    if let Some(without) = known.made.without() {
+        engine.set_without(match without {
+            Without::Open => "open",
+            Without::Closed => "closed",
+        });
+    }
     if rule.is_none() || is_overridden || !what.is_short {
         engine.set_configuration(&*known.made.configuration);
     }
@@ -167,12 +173,15 @@ fn fill_policies(world: &World<'_>, edit: &mut proto::ListPoliciesResponseMut<'_
         }
     }
     for rule in world.control.policies().rules() {
-        list.add()
-            .set_id(rule.id)
+        let mut one = list.add();
+        one.set_id(rule.id)
             .set_application(&*rule.application)
             .set_kind(rule.made.kind_name())
             .set_configuration(&*rule.made.configuration)
             .set_datapaths(placed.get(&rule.id).copied().unwrap_or(0));
+        if let Some(budget) = rule.budget {
+            one.budget_mut().set_percent(budget.percent()).set_over(budget.over.name());
+        }
     }
 }
 

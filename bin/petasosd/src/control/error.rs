@@ -8,6 +8,7 @@ use petasos_schema::NoDigest;
 use petasos_service::{BindError, Digest};
 use thiserror::Error;
 
+use crate::budget::WrongBudget;
 use crate::policies::{MakeError, NAME_BYTES_MAX, RULES_MAX};
 
 /// Why a step was not done. The operator's fault, where nothing else is said.
@@ -84,6 +85,12 @@ pub enum StepError {
     /// A step that says nothing, or that only a later version knows.
     #[error("the step says nothing that this service knows")]
     Unknown,
+    /// A budget is out of its range.
+    #[error(transparent)]
+    Budget(#[from] WrongBudget),
+    /// Nothing that may happen to an engine.
+    #[error("an engine over its budget: `report`, `open` or `closed`, not `{0}`")]
+    NoOver(String),
     /// A policy cannot be made.
     #[error(transparent)]
     Make(#[from] MakeError),

@@ -37,11 +37,16 @@ impl Control {
         let rules = self.policies.rules().iter().map(|rule| {
             let configuration: serde_json::Value =
                 serde_json::from_str(&rule.made.configuration).expect("it was checked");
-            serde_json::json!({
+            let mut one = serde_json::json!({
                 "application": &*rule.application,
                 "kind": rule.made.kind_name(),
                 "configuration": configuration,
-            })
+            });
+            // Only if there is one: earlier versions do not know it.
+            if let Some(budget) = rule.budget {
+                one["budget"] = serde_json::to_value(budget).expect("it is plain data");
+            }
+            one
         });
         let quotas = self.quotas.all().map(|(name, limits)| quota_of(name, limits));
         let all = InForce { policies: rules.collect(), quotas: quotas.collect() };
@@ -97,7 +102,8 @@ mod tests {
     #[test]
     fn what_is_in_force_comes_over_whole() {
         let rules = r#"[{"application": "shop", "kind": "rate_limit",
-            "configuration": {"rate_per_s": 7, "burst": 3}}]"#;
+            "configuration": {"rate_per_s": 7, "burst": 3},
+            "budget": {"percent": 2.5, "over": "closed"}}]"#;
         let rules = policies::parse(rules).expect("it is right");
         let mut before = Control::new(Policies::new(rules), None);
         let quota = Quota { items_max: 7, ..quota_of("shop", &ApplicationLimits::default()) };
@@ -106,7 +112,9 @@ mod tests {
         let after = after.expect("it is understood");
         assert_eq!(after.in_force().unwrap_or_default(), before.in_force().unwrap_or_default());
         assert_eq!(after.quotas.of("shop").items_max, 7);
-        assert_eq!(after.policies().rules()[0].made.kind_name(), "rate_limit");
+        let rules = after.policies().rules();
+        assert_eq!(rules[0].made.kind_name(), "rate_limit");
+        assert_eq!(rules[0].budget.map(|budget| budget.percent()), Some(2.5));
         for wrong in ["", "{}", r#"{"policies": [], "quotas": [], "more": 1}"#] {
             assert!(Control::of(wrong.as_bytes(), None).is_err(), "{wrong}");
         }

@@ -39,6 +39,7 @@ impl Changer<'_, '_> {
             What::AddPolicy(step) => self.add_policy(step),
             What::RemovePolicy(step) => self.remove_policy(step.id()),
             What::ConfigurePolicy(step) => self.configure_policy(step.id(), step.configuration()),
+            What::SetBudget(step) => self.set_budget(step),
             What::ReloadPolicies(_) => self.reload(),
             What::SetQuota(step) => {
                 let quota = step.quota().ok_or(StepError::Unknown)?;
@@ -141,11 +142,16 @@ pub fn describe(step: &proto::Step) -> String {
         What::AddPolicy(step) => {
             let index = step.index().map_or(String::new(), |index| format!(" at {index}"));
             let (kind, configuration) = (step.kind(), shown(step.configuration()));
-            format!("add policy {kind}{index} for {}: {configuration}", step.application())
+            let budget = step.budget().map_or(String::new(), |of| format!(", {}", budget(of)));
+            format!("add policy {kind}{index} for {}: {configuration}{budget}", step.application())
         }
         What::RemovePolicy(step) => format!("remove policy {}", step.id()),
         What::ConfigurePolicy(step) => {
             format!("configure policy {}: {}", step.id(), shown(step.configuration()))
+        }
+        What::SetBudget(step) => {
+            let budget = step.budget().map_or("no budget".to_owned(), budget);
+            format!("set of policy {}: {budget}", step.id())
         }
         What::ReloadPolicies(_) => "reload policies".to_owned(),
         What::SetQuota(step) => {
@@ -162,6 +168,10 @@ pub fn describe(step: &proto::Step) -> String {
             format!("configure the transport: {}", gathered(step.gathered()))
         }
     }
+}
+
+fn budget(budget: &proto::Budget) -> String {
+    format!("budget {} %, then {}", budget.percent(), shown(budget.over()))
 }
 
 fn gathered(is_on: bool) -> &'static str {

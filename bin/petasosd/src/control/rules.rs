@@ -5,6 +5,7 @@ use petasos_engine::{Application as Number, Place};
 
 use super::change::Changer;
 use super::{Known, StepError, is_same};
+use crate::budget::{Budget, Over};
 use crate::policies::{Made, NAME_BYTES_MAX, RULES_MAX, Rule};
 
 impl Changer<'_, '_> {
@@ -22,7 +23,8 @@ impl Changer<'_, '_> {
             return Err(StepError::NoIndex { index, rules: rules.len() });
         }
         let made = Made::new(step.kind(), step.configuration())?;
-        rules.insert(index, Rule::new(step.application(), made));
+        let budget = step.budget().map(budget_of).transpose()?;
+        rules.insert(index, Rule { budget, ..Rule::new(step.application(), made) });
         self.set_rules(rules);
         let rules = self.rules();
         let rule = &rules[index];
@@ -65,6 +67,26 @@ impl Changer<'_, '_> {
             }
         }
         Ok(format!("configured policy {id}, {} for `{}`", rule.made.kind_name(), rule.application))
+    }
+
+    /// Sets or removes the budget of a policy. Engines that were taken out come back.
+    pub(super) fn set_budget(&mut self, step: &proto::SetBudget) -> Result<String, StepError> {
+        let (mut rules, id) = (self.rules(), step.id());
+        let index = index_of(&rules, id)?;
+        rules[index].budget = step.budget().map(budget_of).transpose()?;
+        let rule = rules[index].clone();
+        self.set_rules(rules);
+        for number in self.numbers() {
+            let Some(place) = self.place_of(number, id) else { continue };
+            if self.engines(number)[place].made.without().is_some() {
+                self.replace(number, place, known(&rule))?;
+            }
+        }
+        let budget = match rule.budget {
+            Some(budget) => format!("{} %, then {}", budget.percent(), budget.over.name()),
+            None => "none".to_owned(),
+        };
+        Ok(format!("set the budget of policy {id}: {budget}"))
     }
 
     /// Brings all to what the file says.
@@ -156,6 +178,13 @@ fn known(rule: &Rule) -> Known {
     Known { made: rule.made.clone(), rule: Some(rule.id) }
 }
 
+/// A budget that an operator wants.
+fn budget_of(wanted: &proto::Budget) -> Result<Budget, StepError> {
+    let over = Over::ALL.into_iter().find(|over| over.name() == wanted.over());
+    let over = over.ok_or_else(|| StepError::NoOver(wanted.over().to_owned()))?;
+    Ok(Budget::new(wanted.percent(), over)?)
+}
+
 fn index_of(rules: &[Rule], id: u64) -> Result<usize, StepError> {
     rules.iter().position(|rule| rule.id == id).ok_or(StepError::NoRule(id))
 }
@@ -173,15 +202,16 @@ fn matched(mut before: Vec<Rule>, read: &[Rule]) -> Result<Vec<Rule>, StepError>
         *rule = before.iter().position(is_same).map(|index| before.remove(index));
     }
     let filled = rules.into_iter().zip(read).map(|(rule, read)| {
+        let budget = read.budget;
         if let Some(rule) = rule {
-            return Ok(rule);
+            return Ok(Rule { budget, ..rule });
         }
         let Some(index) = before.iter().position(|old| is_like(old, read)) else {
             return Ok(read.clone());
         };
         let old = before.remove(index);
         let made = old.made.anew(Some(&read.made.configuration))?;
-        Ok(Rule { made, ..old })
+        Ok(Rule { made, budget, ..old })
     });
     filled.collect()
 }

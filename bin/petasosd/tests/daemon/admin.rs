@@ -1,5 +1,6 @@
 //! Operators, and others at their socket.
 
+mod budgets;
 mod hostile;
 mod metrics;
 mod operator;

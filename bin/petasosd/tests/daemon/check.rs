@@ -36,7 +36,7 @@ fn options_that_are_right_are_valid_beside_a_service_that_has_them() {
         "gid:7",
     ]);
     assert!(is_valid, "{said}");
-    assert_eq!(said, "petasosd: the configuration is valid: 1 policies\n");
+    assert_eq!(said, "petasosd: the configuration is valid: 1 policy\n");
     assert!(!daemon.folder().join("audit.log").exists(), "nothing is written");
     daemon.attach("app");
     assert!(check(&[]).0);

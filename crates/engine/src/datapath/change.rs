@@ -12,13 +12,11 @@ use petasos_call::Status;
 use thiserror::Error;
 
 use super::{Datapath, EngineCounts, Place, Placed, chain};
+use crate::absent::StandIn;
 use crate::items::{ENGINES_MAX, Ending, Key};
 use crate::queue::Queue;
 use crate::work::Decompose;
-use crate::{
-    Direction, Engine, FieldError, FieldId, ItemKind, MethodId, Policy, PolicyError, Schema, State,
-    Work,
-};
+use crate::{Direction, Engine, FieldError, FieldId, MethodId, Policy, PolicyError, Schema, State};
 
 /// A change that was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -232,7 +230,7 @@ impl Datapath {
         match placed {
             Ok(placed) => (placed, refused.map_or(Ok(()), Err)),
             Err(broken) => {
-                let (engine, counts) = (Box::new(Refuse), EngineCounts::default());
+                let (engine, counts) = (Box::new(StandIn::CLOSED), EngineCounts::default());
                 let placed = Placed { key, engine, policy, wake_at: Time::ZERO, counts };
                 let refused = refused.map(|refused| refused.to_string());
                 let broken = broken.to_string();
@@ -344,26 +342,4 @@ fn gather(queues: &mut [Queue], from: impl Iterator<Item = usize>, to: usize) {
     let mut all = Queue::new();
     from.for_each(|place| all.append(&mut queues[place]));
     queues[to] = all;
-}
-
-/// Stands in for an engine that is gone, where calls must not pass without it.
-struct Refuse;
-
-impl Engine for Refuse {
-    fn work(&mut self, work: &mut Work<'_>) {
-        for direction in Direction::ALL {
-            while let Some(item) = work.next(direction) {
-                match work.kind(&item) {
-                    ItemKind::Request => {
-                        work.end(item, Status::unavailable("a policy is missing"));
-                    }
-                    _ => work.forward(item),
-                }
-            }
-        }
-    }
-
-    fn decompose(self: Box<Self>, _: &mut Decompose<'_>) -> Option<State> {
-        None
-    }
 }

@@ -54,6 +54,14 @@ impl Operator {
         engines.map(|one| (one.kind().to_owned(), one.configuration().to_owned())).collect()
     }
 
+    /// What the places of an application do whose engines were taken out; empty of the others.
+    pub fn without(&self, application: &str) -> Vec<String> {
+        let mut request = proto::ListDatapathsRequest::new();
+        request.edit().set_application(application);
+        let answer = self.ask(request, |client, request| client.list_datapaths(request)).unwrap();
+        answer.datapaths()[0].engines().iter().map(|one| one.without().to_owned()).collect()
+    }
+
     pub fn policies(&self) -> Msg<proto::ListPoliciesResponse> {
         let request = proto::ListPoliciesRequest::new();
         self.ask(request, |client, request| client.list_policies(request)).unwrap()
