@@ -48,11 +48,7 @@ async fn chat(client: &FlowClient, chunks: u32, bytes: usize) -> Result<(), Stat
 type Stream<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Chats go on beginning while servers go; none fails.
-fn chat_while_servers_drain(
-    scheme: &str,
-    (chunks, bytes): (u32, usize),
-    run: impl Fn(Stream<'_>),
-) {
+fn chat_while_servers_drain(scheme: &str, (chunks, bytes): (u32, usize), run: impl Fn(Stream<'_>)) {
     let (stays, goes) = (Service::default(), Service::default());
     let staying = serve(&stays, scheme);
     let going: Vec<Server> = (0..6).map(|_| serve(&goes, scheme)).collect();
