@@ -6,7 +6,7 @@ use std::sync::Arc;
 use petasos_abi::{Blocks, CallNumber, Descriptor, NotOutstanding, Refusal, Released, Side};
 use petasos_base::Time;
 use petasos_engine::{
-    Application as Number, CallId, ChangeError, Datapath, Direction, Left, Place, Policy,
+    Application as Number, CallId, ChangeError, Datapath, Direction, Left, Peer, Place, Policy,
     Submission,
 };
 use petasos_message::{NativeMsg, Types};
@@ -73,6 +73,13 @@ pub trait Memory {
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), petasos_shm::Outside>;
 }
 
+/// A name that an application calls.
+pub(crate) struct Target {
+    pub(crate) name: Arc<str>,
+    /// What policies take it for.
+    pub(crate) peer: Peer,
+}
+
 /// A send heap and a receive heap.
 impl Memory for (OwnedHeap, OwnedHeap) {
     fn send(&self) -> &OwnedHeap {
@@ -103,7 +110,7 @@ pub struct Application<M> {
     /// By binding: whether the application serves it, and does not only call it.
     pub(crate) serves: Vec<bool>,
     /// Names that it calls, by their numbers.
-    pub(crate) targets: Vec<Arc<str>>,
+    pub(crate) targets: Vec<Target>,
     pub(crate) routes: Routes,
     /// By the index of the item in the datapath.
     pub(crate) bodies: Vec<Held>,

@@ -11,11 +11,12 @@ use petasos_engine::{
 };
 use thiserror::Error;
 
-use crate::application::{Application, Body, Memory};
+use crate::application::{Application, Body, Memory, Target};
 use crate::applications::Applications;
 use crate::beyond::{BEYOND, Remote};
 use crate::known::Known;
 use crate::outgoing::Waiting;
+use crate::peers::Peers;
 use crate::routes::Route;
 use crate::schemas::{BindError, MethodAt, Schemas};
 use crate::stats::{Gone, Way};
@@ -62,6 +63,8 @@ pub struct Hub<M> {
     next_number: u32,
     /// By name: who serves.
     pub(crate) servers: HashMap<Arc<str>, Number>,
+    /// What applications call.
+    peers: Peers,
     /// Names that no application serves under.
     reserved: HashSet<Arc<str>>,
     /// Counts changes of what is bound and served.
@@ -82,11 +85,12 @@ impl<M: Memory> Hub<M> {
         let schemas = Schemas::new(limits);
         let (wake_at, turn) = (Time::NEVER, Vec::new());
         let (next_number, reserved, changes, remote) = (0, HashSet::new(), 0, None);
-        let gone = Gone::default();
+        let (gone, peers) = (Gone::default(), Peers::default());
         Hub {
             applications,
             next_number,
             servers,
+            peers,
             reserved,
             changes,
             remote,
@@ -122,14 +126,15 @@ impl<M: Memory> Hub<M> {
     /// # Errors
     /// See [`HubError`].
     pub fn target(&mut self, number: Number, name: &str) -> Result<TargetId, HubError> {
-        let application = self.application(number).ok_or(HubError::NoApplication(number))?;
-        let targets = &mut application.targets;
-        let known = targets.iter().position(|target| **target == *name);
+        let application = self.applications.get_mut(&number.0);
+        let targets = &mut application.ok_or(HubError::NoApplication(number))?.targets;
+        let known = targets.iter().position(|target| *target.name == *name);
         if known.is_none() && targets.len() >= NAMES_MAX {
             return Err(HubError::TooMany);
         }
         let index = known.unwrap_or_else(|| {
-            targets.push(name.into());
+            let (name, peer) = self.peers.number(name);
+            targets.push(Target { name, peer });
             targets.len() - 1
         });
         Ok(TargetId(index as u32))
@@ -335,7 +340,7 @@ impl<M: Memory> Hub<M> {
         let (target, at) = (known.target, known.method);
         let wanted = (target, caller.method(at).id);
         let binding = caller.bindings[usize::from(at.binding)].clone();
-        let target = caller.targets.get(target as usize).cloned();
+        let target = caller.targets.get(target as usize).map(|target| target.name.clone());
         let target = target.ok_or_else(|| Status::internal("there is no such target"))?;
         let server = self.servers.get(&target).copied();
         let has_transport = self.remote.is_some();

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request, Side, TIME_NEVER, Untrusted};
 use petasos_base::Time;
-use petasos_call::{Code, Metadata, Status, TailParts, read_tail};
-use petasos_engine::{Call, CallId, Direction, ItemKind, Peer, Submission};
+use petasos_call::{Code, Metadata, PREVIOUS_ATTEMPTS, Status, TailParts, read_tail};
+use petasos_engine::{Call, CallId, Direction, ItemKind, Submission};
 use petasos_message::{CompactError, NativeMsg, Outside, Segment, Source, Types};
 use petasos_schema::MessageId;
 use petasos_shm::OwnedHeap;
 
-use crate::CALLER_KEY;
 use crate::application::{Application, Detached, Memory};
 use crate::known::Known;
 use crate::schemas::MethodAt;
+use crate::{CALLER_KEY, peers};
 
 /// A send heap as compaction reads it. Addresses are offsets.
 struct SendHeap<'a>(&'a OwnedHeap);
@@ -116,15 +116,16 @@ impl<M: Memory> Application<M> {
             false => Some(self.copied(&binding.types, method.request, request.message)?),
         };
         let metadata = self.tail(request.metadata)?.initial;
+        let target = self.targets.get(request.partner as usize);
         let call = Call {
             application: self.number,
-            peer: Peer(request.partner),
+            peer: target.map_or(peers::REST, |target| target.peer),
             method: method.id,
             requests: Direction::Outbound,
             is_stream: request.is_stream,
             is_idempotent: request.is_idempotent || method.is_idempotent,
             is_sealed: false,
-            attempt: 0,
+            attempt: attempt(&metadata),
             began: now,
             deadline: deadline(request.time_left_us, now),
             // Nobody has proved who serves.
@@ -303,6 +304,15 @@ impl<M: Memory> Application<M> {
         }
         self.released.push(contents.offset).expect("there is room now");
     }
+}
+
+/// How often a call was tried before, as its caller says (gRFC A6).
+pub(crate) fn attempt(metadata: &Metadata) -> u8 {
+    if metadata.is_empty() {
+        return 0;
+    }
+    let previous = metadata.get(PREVIOUS_ATTEMPTS).and_then(|text| text.parse::<u64>().ok());
+    previous.unwrap_or(0).min(u64::from(u8::MAX)) as u8
 }
 
 /// What an end says.

@@ -46,6 +46,7 @@ mod known;
 mod limits;
 mod numbers;
 mod outgoing;
+mod peers;
 mod remote;
 mod remote_calls;
 mod routes;

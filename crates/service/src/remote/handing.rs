@@ -156,7 +156,7 @@ impl<M: Memory> Hub<M> {
     pub(crate) fn target_beyond(&self, number: Number, id: CallId) -> Option<Arc<str>> {
         self.remote.as_ref()?;
         let caller = self.applications.get(&number.0)?;
-        let target = caller.targets.get(caller.known(id)?.target as usize)?;
+        let target = &caller.targets.get(caller.known(id)?.target as usize)?.name;
         (!self.servers.contains_key(target)).then(|| target.clone())
     }
 

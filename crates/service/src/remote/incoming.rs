@@ -13,6 +13,7 @@ use crate::Binding;
 use crate::application::Memory;
 use crate::beyond::{Encoded, Remote, far};
 use crate::hub::Hub;
+use crate::incoming::attempt;
 use crate::known::Known;
 use crate::remote_calls::RemoteCall;
 use crate::schemas::MethodAt;
@@ -145,7 +146,7 @@ impl<M: Memory> Hub<M> {
             is_stream: method.is_stream,
             is_idempotent: method.is_idempotent,
             is_sealed,
-            attempt: 0,
+            attempt: attempt(&metadata),
             began: now,
             deadline,
             identity,

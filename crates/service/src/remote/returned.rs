@@ -27,7 +27,7 @@ impl<M: Memory> Hub<M> {
         debug_assert!(message.is_ok(), "the service has made the image");
         Some(Box::new(Outgoing {
             call,
-            target: caller.targets.get(known.target as usize)?.clone(),
+            target: caller.targets.get(known.target as usize)?.name.clone(),
             binding: caller.bindings[usize::from(known.method.binding)].clone(),
             method: known.method.method,
             message: Some(message.ok()?),

@@ -4,6 +4,7 @@
 mod calls;
 mod changes;
 mod hostile;
+mod peers;
 mod policies;
 mod remote;
 mod remote_chaos;
