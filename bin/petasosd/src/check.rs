@@ -13,7 +13,7 @@ use petasos_service::{Hub, SchemaLimits};
 use crate::member::Heaps;
 use crate::options::Options;
 use crate::transport::{Transport, TransportConfig};
-use crate::{metrics, plugins, policies, schemas, takeover};
+use crate::{metrics, plugins, policies, schemas, takeover, token};
 
 /// The longest path of a socket, in bytes: those of Unix sockets have 107, and it is bound with
 /// `.new` behind it first.
@@ -25,6 +25,7 @@ const SOCKET_BYTES_MAX: usize = 103;
 /// What is wrong.
 pub fn run(options: &Options) -> Result<String, String> {
     plugins::load(&options.plugin)?;
+    options.token_file.as_deref().map(token::read).transpose()?;
     let rules = options.policies.as_deref().map(policies::read).transpose()?.unwrap_or_default();
     schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
     let takeover = takeover::path_beside(&options.socket);

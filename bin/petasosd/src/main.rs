@@ -22,6 +22,7 @@ mod schemas;
 mod security;
 mod stats;
 mod takeover;
+mod token;
 mod transport;
 
 use std::net::{SocketAddr, TcpListener};
@@ -128,11 +129,17 @@ fn begin(options: &Options) -> Result<Parts, String> {
     // Whoever can attach can be seen by operators.
     let desk = Desk::open(admin_options(options, metrics))?;
     let giver = Giver::listen(&takeover::path_beside(&options.socket))?;
-    let listener = Listener::bind(&options.socket, ListenerConfig::default());
+    let listener = Listener::bind(&options.socket, listener_config(options)?);
     let listener = listener
         .map_err(|error| format!("cannot listen at {}: {error}", options.socket.display()))?;
     let takeover = Takeover { giver, predecessor: None, leaving: None };
     Ok(Parts { listener, control, desk, takeover, listeners: None })
+}
+
+/// Who may attach.
+fn listener_config(options: &Options) -> Result<ListenerConfig, String> {
+    let token = options.token_file.as_deref().map(token::read).transpose()?;
+    Ok(ListenerConfig { token, ..ListenerConfig::default() })
 }
 
 /// One that takes over from another. All that can fail is tried before it says that it serves.
@@ -150,7 +157,7 @@ fn take_over(options: &Options) -> Result<Parts, String> {
         format!("{error}: give the same --socket and --admin as the process that runs")
     };
     let files = taken.socket(Which::Applications)?;
-    let listener = Listener::adopt(&options.socket, files, ListenerConfig::default());
+    let listener = Listener::adopt(&options.socket, files, listener_config(options)?);
     let mut listener = listener.map_err(not_it)?;
     let operators = Bound::adopt(&admin.socket, taken.socket(Which::Operators)?);
     let mut operators = operators.map_err(not_it)?;

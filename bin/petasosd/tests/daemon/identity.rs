@@ -1,8 +1,11 @@
 //! Who calls, as policies know it: a certificate's name, or that of an application (ADR 21).
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use petasos::Code;
 use petasos_attach::Attachment;
-use petasos_attach::hello::Hello;
+use petasos_attach::hello::{Hello, Token};
 
 use crate::certificates::Authority;
 use crate::support::*;
@@ -102,4 +105,29 @@ fn adr21_a_proved_name_is_the_identity_of_calls_on_the_same_host() {
     let refused = Attachment::connect(&daemon.folder().join("socket"), &hello, PATIENCE);
     let refused = refused.map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("for processes of another user or group"), "{refused}");
+}
+
+#[test]
+fn d1_only_those_attach_that_show_the_token_of_a_file() {
+    let file = std::env::temp_dir().join(format!("petasosd-{}-token-file", std::process::id()));
+    std::fs::write(&file, "a secret\n").unwrap();
+    let set = |mode| std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+    set(0o600);
+    let option = ["--token-file".to_owned(), file.display().to_string()];
+    let daemon = Daemon::start_more("token", None, &option);
+    let attach = |token: &[u8]| {
+        let token = Token::new(token).unwrap();
+        let hello = Hello { token, ..Hello::new("client", 1).unwrap() };
+        Attachment::connect(&daemon.folder().join("socket"), &hello, PATIENCE).map(drop)
+    };
+    assert!(attach(b"a secret").is_ok());
+    for wrong in [&b""[..], b"a secre", b"a secret\n", b"another"] {
+        let refused = attach(wrong).unwrap_err().to_string();
+        assert!(refused.contains("the token is wrong"), "{refused}");
+    }
+    set(0o644);
+    let check = [&option[..], &["--check".to_owned()]].concat();
+    let (is_well, said) = daemon.second_with(None, &check);
+    assert!(!is_well && said.contains("every user can read"), "{said}");
+    std::fs::remove_file(&file).unwrap();
 }
