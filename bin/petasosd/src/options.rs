@@ -42,8 +42,8 @@ pub struct Options {
     #[arg(long, value_name = "NAME=WHO", value_parser = parse_name)]
     pub application: Vec<(String, Account)>,
 
-    /// Only applications attach that show the token in this file, at most 64 bytes of text: they get
-    /// it in PETASOS_TOKEN. Other users must not be able to read the file.
+    /// Only applications attach that show the token in this file, at most 64 bytes of text: they
+    /// get it in PETASOS_TOKEN. Other users must not be able to read the file.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 

@@ -1,8 +1,8 @@
 //! Numbers of what applications call, by which policies tell peers apart.
 //!
-//! All applications that call a name have one number for it: what a policy has learnt of a peer from
-//! one of them holds for the others. The numbers of callers are elsewhere: those of this host have
-//! the numbers of their applications, and those of other hosts begin at 2^31.
+//! All applications that call a name have one number for it: what a policy has learnt of a peer
+//! from one of them holds for the others. Callers have other numbers: those of this host have those
+//! of their applications, and those of other hosts begin at 2^31.
 //!
 //! # Invariants
 //!
