@@ -73,8 +73,8 @@ pub struct Made {
     plugin: Option<&'static str>,
     /// From which configuration: a JSON object, without blanks, its keys in order.
     pub configuration: Arc<str>,
-    /// Its engine was taken out, and this is what its place does without it.
-    without: Option<Without>,
+    /// Its engine was taken out: the policy that was there, and what its place does without it.
+    absent: Option<(Arc<dyn Policy>, Without)>,
 }
 
 impl Made {
@@ -128,19 +128,26 @@ impl Made {
             serde_json::from_str(text).map_err(MakeError::NoObject)?;
         let configuration = serde_json::Value::Object(object).to_string();
         let policy = Arc::from(kind.make(&configuration, state)?);
-        let (plugin, configuration, without) = (None, configuration.into(), None);
-        Ok(Made { policy, kind, plugin, configuration, without })
+        let (plugin, configuration, absent) = (None, configuration.into(), None);
+        Ok(Made { policy, kind, plugin, configuration, absent })
     }
 
     /// What stands where an engine of it was taken out.
     pub fn absent(&self, without: Without) -> Made {
         let policy = Arc::new(Absent::new(self.policy.clone(), without));
-        Made { policy, without: Some(without), ..self.clone() }
+        Made { policy, absent: Some((self.policy.clone(), without)), ..self.clone() }
+    }
+
+    /// The same policy, with an engine of its own.
+    pub fn present(&self) -> Made {
+        let present = self.absent.as_ref().map(|(policy, _)| policy.clone());
+        let policy = present.unwrap_or_else(|| self.policy.clone());
+        Made { policy, absent: None, ..self.clone() }
     }
 
     /// What its place does without its engine, if that was taken out.
     pub fn without(&self) -> Option<Without> {
-        self.without
+        self.absent.as_ref().map(|(_, without)| *without)
     }
 
     /// The name of its kind.

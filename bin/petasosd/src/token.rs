@@ -21,7 +21,9 @@ pub fn read(path: &Path) -> Result<Token, String> {
     let file = File::open(path).map_err(|error| failed(&error))?;
     let metadata = file.metadata().map_err(|error| failed(&error))?;
     if metadata.mode() & OTHERS != 0 {
-        return Err(failed(&"every user can read this token: take that away with chmod o-rwx"));
+        return Err(failed(
+            &"other users have access to this token: take that away with chmod o-rwx",
+        ));
     }
     let mut text = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(|error| failed(&error))?;
@@ -51,7 +53,7 @@ mod tests {
         assert!(token.matches(&Token::new(b"secret").unwrap()));
         assert!(read_as(&[b'x'; 64], 0o600).is_ok());
         for (text, mode, why) in [
-            (&b"secret"[..], 0o644, "every user can read"),
+            (&b"secret"[..], 0o644, "other users have access"),
             (b" \n", 0o600, "no token in this file"),
             (&[b'x'; 65], 0o600, "at most 64 bytes"),
             (&[b'x'; 100_000], 0o600, "at most 64 bytes"),

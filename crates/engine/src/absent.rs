@@ -16,7 +16,8 @@ pub enum Without {
 }
 
 /// A policy whose engines were taken out. It keeps the states that they had, so that the policy, or
-/// another of its kind, goes on from them when it takes the place again.
+/// another of its kind, goes on from them when it takes the place again. Calls that have ended
+/// meanwhile are no longer in them.
 pub struct Absent {
     policy: Arc<dyn Policy>,
     without: Without,
@@ -31,7 +32,8 @@ impl Absent {
 
 impl Policy for Absent {
     fn engine(&self, state: Option<&State>) -> Result<Box<dyn Engine>, PolicyError> {
-        Ok(Box::new(StandIn { without: self.without, state: state.cloned() }))
+        let (policy, state) = (Some(self.policy.clone()), state.cloned());
+        Ok(Box::new(StandIn { policy, without: self.without, state }))
     }
 
     fn state(&self) -> State {
@@ -45,6 +47,8 @@ impl Policy for Absent {
 
 /// An engine without a policy.
 pub(crate) struct StandIn {
+    /// Which knows what is in the state.
+    policy: Option<Arc<dyn Policy>>,
     without: Without,
     /// Of the engine that was there.
     state: Option<State>,
@@ -52,7 +56,8 @@ pub(crate) struct StandIn {
 
 impl StandIn {
     /// Where calls must not pass without the engine that is gone, whose state nobody takes.
-    pub(crate) const CLOSED: StandIn = StandIn { without: Without::Closed, state: None };
+    pub(crate) const CLOSED: StandIn =
+        StandIn { policy: None, without: Without::Closed, state: None };
 }
 
 impl Engine for StandIn {
@@ -69,7 +74,11 @@ impl Engine for StandIn {
         }
     }
 
-    fn decompose(self: Box<Self>, _: &mut Decompose<'_>) -> Option<State> {
-        self.state
+    /// An engine that is made and ended again leaves out of its state what is over by now.
+    fn decompose(self: Box<Self>, decompose: &mut Decompose<'_>) -> Option<State> {
+        match self.policy?.engine(self.state.as_ref()) {
+            Ok(engine) => engine.decompose(decompose),
+            Err(_) => self.state,
+        }
     }
 }

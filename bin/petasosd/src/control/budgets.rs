@@ -1,7 +1,7 @@
 //! Holds engines to the budgets of their policies (E8).
 //!
 //! The loop measures some of its turns ([`petasos_service::Hub::turn_sampled`]). What an engine
-//! takes in a second is the time of the items that were measured in it, times all items.
+//! takes in a second is the mean time of the items that were measured in it, times all items.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,10 +10,14 @@ use petasos_base::Time;
 use petasos_engine::{Application as Number, EngineCounts, Place};
 
 use super::{Known, World};
+use crate::budget::Budget;
 use crate::policies::Rule;
 
 /// How long a budget is for.
 const PERIOD: Duration = Duration::from_secs(1);
+/// An engine is taken out if it exceeds its budget so many times in a row. What is measured is time
+/// that has passed: in one period, it may be another program that took the processor.
+const TAKEN_OUT_AFTER: u32 = 3;
 
 /// What engines had done when they were looked at last.
 #[derive(Default)]
@@ -24,11 +28,12 @@ pub struct Meter {
 }
 
 /// What an engine had done.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Measured {
     counts: EngineCounts,
-    /// It exceeded its budget.
-    is_over: bool,
+    budget: Budget,
+    /// In how many periods in a row it has exceeded this budget.
+    over: u32,
 }
 
 /// An engine that takes more than its budget.
@@ -37,6 +42,8 @@ struct Exceeded {
     place: Place,
     rule: Rule,
     percent: f64,
+    /// In how many periods in a row.
+    over: u32,
 }
 
 impl Meter {
@@ -58,7 +65,7 @@ impl World<'_> {
         }
     }
 
-    /// The engines that exceed their budgets, without those that go on doing so and were reported.
+    /// The engines that exceed their budgets, without those that were reported and stay.
     fn exceeded(&mut self, now: Time) -> Vec<Exceeded> {
         let before = std::mem::take(&mut self.control.meter.engines);
         let nanos = now.nanos_since(self.control.meter.looked_at);
@@ -71,12 +78,13 @@ impl World<'_> {
             let last = before.get(&(number, id)).copied();
             let percent = last.map_or(0.0, |last| percent(&last.counts, &counts, nanos));
             let Some(budget) = rule.budget else { continue };
-            let is_over = percent > budget.percent();
-            let was_told = last.is_some_and(|last| last.is_over);
-            if is_over && (!was_told || budget.over.without().is_some()) {
-                exceeded.push(Exceeded { number, place, rule: rule.clone(), percent });
+            let before = last.filter(|last| last.budget == budget).map_or(0, |last| last.over);
+            let over = if percent > budget.percent() { before + 1 } else { 0 };
+            let is_out = over >= TAKEN_OUT_AFTER && budget.over.without().is_some();
+            if over == 1 || is_out {
+                exceeded.push(Exceeded { number, place, rule: rule.clone(), percent, over });
             }
-            engines.insert((number, id), Measured { counts, is_over });
+            engines.insert((number, id), Measured { counts, budget, over });
         }
         (self.control.meter.engines, self.control.meter.looked_at) = (engines, now);
         exceeded
@@ -103,7 +111,7 @@ impl World<'_> {
     }
 
     fn note_exceeded(&mut self, exceeded: &Exceeded) {
-        let Exceeded { number, place, rule, percent } = exceeded;
+        let Exceeded { number, place, rule, percent, over } = exceeded;
         let budget = rule.budget.expect("it was exceeded");
         let Some(application) = self.hub.application(*number) else { return };
         let who = format!(
@@ -114,7 +122,8 @@ impl World<'_> {
             number.0,
             budget.percent(),
         );
-        let Some(without) = budget.over.without() else {
+        let without = budget.over.without().filter(|_| *over >= TAKEN_OUT_AFTER);
+        let Some(without) = without else {
             return eprintln!("petasosd: {who}");
         };
         // The one that is there, which an operator may have configured for this application alone.

@@ -78,8 +78,11 @@ impl Changer<'_, '_> {
         self.set_rules(rules);
         for number in self.numbers() {
             let Some(place) = self.place_of(number, id) else { continue };
-            if self.engines(number)[place].made.without().is_some() {
-                self.replace(number, place, known(&rule))?;
+            let made = &self.engines(number)[place].made;
+            if made.without().is_some() {
+                // The one that was there, which may have a configuration of its own.
+                let made = made.present();
+                self.replace(number, place, Known { made, rule: Some(id) })?;
             }
         }
         let budget = match rule.budget {

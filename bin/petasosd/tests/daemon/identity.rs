@@ -128,6 +128,6 @@ fn d1_only_those_attach_that_show_the_token_of_a_file() {
     set(0o644);
     let check = [&option[..], &["--check".to_owned()]].concat();
     let (is_well, said) = daemon.second_with(None, &check);
-    assert!(!is_well && said.contains("every user can read"), "{said}");
+    assert!(!is_well && said.contains("other users have access"), "{said}");
     std::fs::remove_file(&file).unwrap();
 }

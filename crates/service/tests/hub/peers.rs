@@ -1,11 +1,12 @@
-//! What policies are told of calls: who is at the other end, and how often it was tried.
+//! What policies are told of calls: who is at the other end, how often it was tried, and that it
+//! is over.
 
 use std::sync::{Arc, Mutex};
 
 use petasos_abi::{Descriptor, Request};
 use petasos_call::{Code, Metadata, MetadataKind, PREVIOUS_ATTEMPTS, TailWriter};
 use petasos_engine::{
-    Decompose, Direction, Engine, ItemKind, Peer, Policy, PolicyError, State, Work,
+    Absent, Decompose, Direction, Engine, ItemKind, Peer, Policy, PolicyError, State, Without, Work,
 };
 use petasos_message::Leaf;
 
@@ -153,4 +154,34 @@ fn a_retry_budget_refuses_retries_of_applications() {
     world.run(&mut [&mut client, &mut server]);
     let refused = client.ends().iter().filter(|end| end.1 != Code::Ok as u8).count();
     assert!(served <= 2 && refused >= 3 && served + refused == 5, "{served} {refused}");
+}
+
+#[test]
+fn e9_what_ends_while_an_engine_is_out_is_over_when_it_comes_back() {
+    let overload = petasos_engines::find("overload").unwrap();
+    let configuration =
+        r#"{"by": "all", "calls_initial": 4, "calls_min": 4, "calls_max": 4, "tolerance": 2.0}"#;
+    let policy: Arc<dyn Policy> = Arc::from(overload.make(configuration, None).unwrap());
+    let mut world = World::new();
+    let (mut client, mut server) = world.pair();
+    world.hub.application(client.number).unwrap().attach(0, policy.clone()).unwrap();
+    (0..4).for_each(|_| call(&mut world, &mut client, 0, &[]));
+    world.run(&mut [&mut client, &mut server]);
+    let absent = Arc::new(Absent::new(policy.clone(), Without::Open));
+    world.hub.application(client.number).unwrap().replace(0, absent).unwrap();
+    assert_eq!(world.serve(&mut server).len(), 4);
+    world.run(&mut [&mut client, &mut server]);
+    assert!(client.ends().iter().all(|end| end.1 == Code::Ok as u8));
+    world.hub.application(client.number).unwrap().replace(0, policy).unwrap();
+    (0..4).for_each(|_| call(&mut world, &mut client, 0, &[]));
+    world.run(&mut [&mut client, &mut server]);
+    assert_eq!(world.serve(&mut server).len(), 4, "the four before are over");
+    // Four are under way: there is no room for a fifth, so the engine does count.
+    call(&mut world, &mut client, 0, &[]);
+    (0..4).for_each(|_| call(&mut world, &mut client, 0, &[]));
+    world.run(&mut [&mut client, &mut server]);
+    let refused = |end: &(petasos_abi::CallNumber, u8, bool, petasos_abi::Contents)| {
+        end.1 == Code::ResourceExhausted as u8
+    };
+    assert!(client.ends().iter().any(refused));
 }

@@ -60,7 +60,7 @@ fn e8_an_engine_over_its_budget_is_taken_out_if_its_rule_says_so_and_comes_back(
     assert_eq!(kinds[0].0, "telemetry", "operators see what is meant to be there");
     // One that is only reported goes on.
     set(&operator, LITTLE, "report");
-    let until = now() + Duration::from_millis(2500);
+    let until = now() + Duration::from_millis(4500);
     while now() < until {
         assert_eq!(client.greet(target, "ann"), Ok("hello, ann".to_owned()));
     }
@@ -99,6 +99,29 @@ fn e9_a_policy_that_is_configured_or_reloaded_is_there_again() {
         assert_eq!(operator.without("client"), [""]);
     }
     set(&operator, 100.0, "report");
+    assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
+    server.join().unwrap();
+}
+
+#[test]
+fn e9_an_engine_that_comes_back_has_the_configuration_that_it_had() {
+    let rules = r#"[{"application": "client", "kind": "telemetry"}]"#;
+    let daemon = Daemon::start("overridden", Some(rules));
+    let operator = Operator::of(&daemon);
+    let server = daemon.serve_until("server", "stop");
+    let mut client = daemon.attach("client");
+    let target = client.target("greeter");
+    operator.change(&[&|mut step| {
+        let mut change = step.configure_engine_mut();
+        change.set_configuration(r#"{"by": "method"}"#);
+        change.engine_mut().set_application("client").set_place(0);
+    }]);
+    let before = operator.engines("client");
+    set(&operator, LITTLE, "open");
+    call_until(&operator, &mut client, target, "open");
+    set(&operator, 100.0, "report");
+    assert_eq!(operator.without("client"), [""]);
+    assert_eq!(operator.engines("client"), before);
     assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
     server.join().unwrap();
 }
