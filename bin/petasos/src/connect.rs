@@ -52,8 +52,8 @@ fn unfit(transport: Transport, error: &SessionError) -> Option<(&'static str, &'
     Some(match (error, transport) {
         (SessionError::NoRoute, Transport::Shm) => (
             "it offers no shared memory to us",
-            "both must run on one host, in one network namespace and as one user, with --transport \
-             auto or shm at the server; or use --transport udp here",
+            "both must run on one host, as one user and in the same network, mount and user \
+             namespaces, with --transport auto or shm at the server; or use --transport udp here",
         ),
         (SessionError::NoRoute, Transport::Dpdk | Transport::Fabric) => (
             "no packet of ours reaches the address that it names",

@@ -26,7 +26,7 @@ use proc_macro::TokenStream;
 /// });
 /// ```
 ///
-/// A field that is not set keeps its default; none may be set twice. `name` alone means
+/// A field that is not set keeps its default; a single value is set once. `name` alone means
 /// `name: name`, as in a struct. `tags: ..names` appends the items of an iterator to a list or a
 /// map. An existing message is copied: `place: &other.place`. At the end, `..message` starts with
 /// that owned message instead of an empty one.

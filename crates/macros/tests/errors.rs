@@ -38,7 +38,8 @@ fn reported(path: &Path) -> Vec<Reported> {
     let mut macros = std::ffi::OsString::from("petasos_macros=");
     macros.push(library());
     let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
-    command.args(["--crate-type=lib", "--edition=2024", "--emit=metadata", "-o", "/dev/null"]);
+    command.args(["--crate-type=lib", "--edition=2024", "--emit=metadata", "--out-dir"]);
+    command.arg(env!("CARGO_TARGET_TMPDIR"));
     command.args(["--error-format=short", "-Awarnings", "--extern"]).arg(macros).arg(path);
     let output = command.output().expect("the compiler that built this is there");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
