@@ -288,6 +288,7 @@ impl TxQueue {
     fn end_train(&mut self, end: usize) {
         let OpenTrain { route, segment_bytes, start, .. } = self.open;
         if segment_bytes != 0 {
+            debug_assert!(u32::try_from(start).is_ok(), "what is staged is bounded");
             let (kind, slot, index) = (Kind::Train, 0, start as u32);
             let (session, request) = (segment_bytes, (end - start) as u64);
             self.items.push(TxItem { route, kind, slot, session, index, request });

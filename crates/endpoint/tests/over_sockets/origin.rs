@@ -202,9 +202,11 @@ fn c20_a_session_is_not_aimed_at_another_host() {
     let mut params = world.offer.params;
     params.address.ip = Some(ip("127.0.0.2"));
     // The documentation's network (RFC 5737) stands for a client elsewhere.
-    let refused = world.server.accept_session(&params, ip("192.0.2.7"), None);
-    assert_eq!(refused.err(), Some(RefuseCode::NotAuthorised));
-    assert_eq!(world.server.stats().event_loop.foreign_addresses, 1);
+    for (count, security) in [(1, None), (2, Some(security()))] {
+        let refused = world.server.accept_secured(&params, ip("192.0.2.7"), None, security);
+        assert_eq!(refused.err(), Some(RefuseCode::NotAuthorised), "over TLS as well");
+        assert_eq!(world.server.stats().event_loop.foreign_addresses, count);
+    }
     // The connection's own address, also as IPv6 writes it, and loopback seen from loopback.
     for client in ["127.0.0.2", "::ffff:127.0.0.2", "127.0.0.1"] {
         assert!(world.server.accept_session(&params, ip(client), None).is_ok(), "{client}");
