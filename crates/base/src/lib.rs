@@ -1,5 +1,5 @@
 //! Basics that every other crate may use: time, a timing wheel, random numbers, counters,
-//! histograms, prefetching, atomics, and a doorbell.
+//! histograms, token buckets, prefetching, atomics, and a doorbell.
 //!
 //! Boundary rule: depends on no other Petasos crate. The only I/O is reading the clock.
 
@@ -16,6 +16,7 @@ mod slot_lists;
 mod spin_window;
 pub mod sync;
 mod time;
+mod token_buckets;
 mod wheel;
 mod yielder;
 
@@ -29,5 +30,6 @@ pub use prefetch::{LINE_BYTES, prefetch, prefetch_head};
 pub use rng::{Rng, random_seed, secret_u64};
 pub use slot_lists::{SLOTS_MAX, SlotLists};
 pub use time::Time;
+pub use token_buckets::TokenBuckets;
 pub use wheel::Wheel;
 pub use yielder::Yielder;

@@ -7,9 +7,9 @@ use petasos_tls::Identity;
 
 use crate::core::Context;
 use crate::handler::{RequestHandle, ServerSessionId};
+use crate::peer_key::PeerKey;
 use crate::secure::is_sealed;
 use crate::sessions::{ClientAddress, SessionId};
-use crate::source::PeerKey;
 
 /// The client of a server session.
 #[derive(Clone, Debug)]

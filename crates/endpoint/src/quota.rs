@@ -10,7 +10,9 @@
 
 use std::collections::HashMap;
 
-use crate::source::{Holder, PeerKey};
+use petasos_tls::Holder;
+
+use crate::peer_key::PeerKey;
 
 /// The number of a holder that has sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

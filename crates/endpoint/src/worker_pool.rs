@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use petasos_base::sync::{AtomicUsize, Ordering};
 
-use crate::source::PeerKey;
+use crate::peer_key::PeerKey;
 use crate::worker_threads::Threads;
 
 /// Threads that run jobs, for one endpoint or several. Clones are the same pool.

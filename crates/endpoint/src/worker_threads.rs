@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Wake;
 
 use crate::fair_queue::FairQueue;
-use crate::source::PeerKey;
+use crate::peer_key::PeerKey;
 
 pub(crate) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 

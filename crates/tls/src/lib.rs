@@ -11,6 +11,7 @@
 
 mod config;
 mod failure;
+mod holder;
 mod identity;
 mod listed;
 mod peer;
@@ -19,6 +20,7 @@ mod reload;
 
 pub use config::{client_config, server_config};
 pub use failure::{CertificateFlaw, HandshakeFailure};
+pub use holder::Holder;
 pub use identity::Identity;
 pub use peer::PeerTls;
 pub use pem::{CredentialError, Pem, PemFiles};

@@ -2,7 +2,7 @@
 //!
 //! The first packet of a message tells its length, and that much memory is allocated at once,
 //! because messages are contiguous. So an announcement costs a peer one packet, and this endpoint
-//! megabytes. A peer's announcements ([`crate::source::Holder`]) may use as much of the pool as
+//! megabytes. A peer's announcements ([`petasos_tls::Holder`]) may use as much of the pool as
 //! they leave free. With *n* greedy peers, a part in *n* + 1 is left for others (dynamic
 //! thresholds: Choudhury and Hahne, 1998). If that is not enough for a request, sessions that have
 //! gone silent in the middle of requests lose theirs: these are rejected as overloaded, have not

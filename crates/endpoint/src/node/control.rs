@@ -16,16 +16,16 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
-use petasos_base::{Clock, Time};
+use petasos_base::{Clock, Time, TokenBuckets};
 use petasos_control::{
     AcceptParams, ByeReason, Config, ConnectError, Connection, DisconnectError, Event, Hello,
     RefuseCode, Role,
 };
+use petasos_tls::Holder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::link::{Link, Stage};
 use super::lost::Lost;
-use super::quota::Handshakes;
 use super::{NodeConfig, Shared};
 use crate::error::SessionError;
 use crate::mail::{Command, Mail};
@@ -58,7 +58,7 @@ pub(super) struct Control {
     connections_max: usize,
     connections_per_address_max: usize,
     connections_per_name_max: usize,
-    handshakes: Handshakes,
+    handshakes: TokenBuckets<Holder>,
     clock: Clock,
     now: Time,
     links: BTreeMap<PeerId, Link>,
@@ -98,7 +98,7 @@ impl Control {
             connections_max: settings.connections_max,
             connections_per_address_max: settings.connections_per_address_max,
             connections_per_name_max: settings.connections_per_name_max,
-            handshakes: Handshakes::new(settings.handshakes_per_second),
+            handshakes: TokenBuckets::new(settings.handshakes_per_second),
             now: clock.now(),
             clock,
             links: BTreeMap::new(),

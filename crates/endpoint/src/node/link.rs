@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_control::{ConnectParams, Connection, SessionRef, Ticket};
-use petasos_tls::HandshakeFailure;
+use petasos_tls::{HandshakeFailure, Holder};
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -24,7 +24,6 @@ use super::without_rings::WithoutRings;
 use crate::error::SessionError;
 use crate::secure::SessionSecurity;
 use crate::sessions::PeerId;
-use crate::source::Holder;
 
 /// The longest time that a link outlives its connection.
 const LINGER: Duration = Duration::from_millis(500);

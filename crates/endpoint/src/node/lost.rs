@@ -16,12 +16,11 @@ use core::time::Duration;
 
 use petasos_base::{Time, secret_u64};
 use petasos_control::{Answers, ConnectParams, FailureReason, Hello, SessionRef, Ticket};
-use petasos_tls::Identity;
+use petasos_tls::{Holder, Identity};
 
 use super::link::{Link, Stage};
 use super::without_rings::WithoutRings;
 use crate::sessions::PeerId;
-use crate::source::Holder;
 
 /// The most tickets that a dialler remembers: the one that it had, and those of attempts whose
 /// outcome it does not know.

@@ -7,6 +7,7 @@ use petasos_control::{AcceptParams, ConnectParams, LocalOffer, Target};
 use petasos_netio::{Origin, PacketIo, RouteError};
 use petasos_proto::{ClientSession, Recovery};
 use petasos_seal::End;
+use petasos_tls::Holder;
 
 use super::limits::{Window, room_packets, session_params, trailer_bytes};
 use crate::backend::PeerAddress;
@@ -15,7 +16,6 @@ use crate::endpoint::Endpoint;
 use crate::quota::PeerLimits;
 use crate::secure::SessionSecurity;
 use crate::sessions::{ClientEntry, ClientState, PeerId, SessionId, SessionOffer};
-use crate::source::Holder;
 
 impl<S> Endpoint<S> {
     /// Prepares a client session, and returns what to ask the server at `server` for. `None` if the

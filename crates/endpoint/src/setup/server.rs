@@ -7,6 +7,7 @@ use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef, Sessi
 use petasos_netio::{PacketIo, Route};
 use petasos_proto::ServerSession;
 use petasos_seal::End;
+use petasos_tls::Holder;
 
 use super::limits::{
     Window, first_credits, granted_slots, room_packets, session_params, trailer_bytes,
@@ -17,7 +18,6 @@ use crate::handler::ServerSessionId;
 use crate::quota::{HolderId, PeerLimits};
 use crate::secure::SessionSecurity;
 use crate::sessions::{ClientAddress, PeerId, ServerEntry};
-use crate::source::Holder;
 
 impl<S> Endpoint<S> {
     /// Grants a session to a client whose packets come from `client_ip` and go there, unless its

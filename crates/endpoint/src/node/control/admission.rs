@@ -10,12 +10,12 @@ use std::net::{SocketAddr, TcpStream};
 
 use petasos_base::Time;
 use petasos_control::{Connection, Role};
+use petasos_tls::Holder;
 
 use super::{ACCEPT_PAUSE, ACCEPTS_MAX, Control};
 use crate::node::link::Link;
 use crate::node::quota::count;
 use crate::sessions::PeerId;
-use crate::source::Holder;
 
 impl Control {
     /// Accepts new connections, up to a turn's limit.

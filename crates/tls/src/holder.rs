@@ -1,11 +1,8 @@
-//! Which peer an address or a certificate belongs to, for shares and quotas.
+//! Which peer an address, a certificate or a process belongs to, for shares and quotas.
 
-use core::hash::BuildHasher;
-use std::hash::RandomState;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::OnceLock;
 
-use petasos_tls::Identity;
+use crate::Identity;
 
 /// The peer for which something counts.
 ///
@@ -13,7 +10,8 @@ use petasos_tls::Identity;
 /// two names behind one address (a NAT, a host of many containers) do not use up each other's
 /// quota, and one name at many addresses has one quota. All others count as their address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Holder {
+pub enum Holder {
+    /// An address; for IPv6 its /64 network, since a host may choose any address in it.
     Address(IpAddr),
     /// The first name in a certificate, or the whole certificate if it has no names.
     Name(Vec<u8>),
@@ -21,11 +19,13 @@ pub(crate) enum Holder {
     /// counts separately. Servers of one service, which may share a name, do not use up each
     /// other's quota.
     Server(SocketAddr),
+    /// A user of this host, who has connected over a Unix socket.
+    User(u32),
 }
 
 impl Holder {
-    /// The peer whose control connection comes from `address`.
-    pub(crate) fn of(address: IpAddr, identity: Option<&Identity>) -> Holder {
+    /// The peer whose connection comes from `address`.
+    pub fn of(address: IpAddr, identity: Option<&Identity>) -> Holder {
         match identity {
             None => Holder::Address(source(address)),
             Some(identity) => Holder::Name(match identity.names.first() {
@@ -33,26 +33,6 @@ impl Holder {
                 None => identity.certificate.clone(),
             }),
         }
-    }
-}
-
-/// The name of a peer in the whole process: what counts as one peer for an endpoint's quotas (over
-/// TLS one name, otherwise one address) has the same key at each endpoint. The default belongs to
-/// nobody.
-///
-/// It is a hash with a secret of the process, so that no peer can choose another's key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PeerKey(u64);
-
-impl PeerKey {
-    /// The key of a peer at this address that has proved no name.
-    pub fn of_address(ip: IpAddr) -> PeerKey {
-        PeerKey::of(&Holder::of(ip, None))
-    }
-
-    pub(crate) fn of(holder: &Holder) -> PeerKey {
-        static SECRET: OnceLock<RandomState> = OnceLock::new();
-        PeerKey(SECRET.get_or_init(RandomState::new).hash_one(holder))
     }
 }
 
