@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use petasos::grpc::{Drain, GrpcConfig, Keepalive, Process, Routes, serve_unix};
+use petasos::grpc::{Drain, GrpcConfig, Keepalive, Process, Routes, Server};
 use petasos_attach::{Bound, Credentials};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::net::UnixListener;
@@ -202,7 +202,7 @@ impl JobSender {
 
 async fn serve(listener: std::os::unix::net::UnixListener, routes: Arc<dyn Routes>, drain: Drain) {
     match UnixListener::from_std(listener) {
-        Ok(listener) => serve_unix(listener, routes, config(), drain).await,
+        Ok(listener) => Server::new(routes, config(), drain).serve_unix(listener).await,
         Err(error) => eprintln!("petasosd: operators are not served: {error}"),
     }
 }

@@ -56,12 +56,28 @@ pub struct GrpcConfig {
     /// The most connections of one address at a time; more are closed at once. A client has one, a
     /// proxy may have several.
     pub connections_per_address_max: usize,
+    /// The same of one name, wherever it connects from: over TLS, a client that has proved a name
+    /// counts for the first name in its certificate, and no longer for its address.
+    pub connections_per_name_max: usize,
+    /// How many connections one address, and one name, may begin per second; more are closed at
+    /// once. A second's worth may begin at the same time.
+    pub handshakes_per_second: u32,
+    /// The most concurrent calls of one name, or without one of one address, on all of its
+    /// connections together; more end with `RESOURCE_EXHAUSTED` and do not run. A call counts until
+    /// its handler is over and its responses have left.
+    pub calls_per_peer_max: usize,
+    /// The most memory that one name, or without one an address, may use, in bytes: one half for
+    /// long messages of its calls, beyond which further ones end with `RESOURCE_EXHAUSTED`; the
+    /// other for what HTTP/2 lets it send before it is read, besides one stream's window for each
+    /// connection. `None` is half of the process's account, if that has a limit.
+    pub bytes_per_peer_max: Option<usize>,
     /// Longest header list that is accepted, in bytes as RFC 9113 counts them.
     pub header_bytes_max: u32,
     /// How many bytes a client may send on one stream before the handler has read them.
     pub stream_window_bytes: u32,
     /// The same for all streams of a connection together. If this is less than the sum of their
-    /// windows, streams that are not read can stop the others.
+    /// windows, streams that are not read can stop the others. A peer with many connections gets
+    /// less: see [`GrpcConfig::bytes_per_peer_max`].
     pub connection_window_bytes: u32,
     /// How many bytes a stream buffers, besides one message, for a client that does not read them.
     pub send_buffer_bytes: usize,
@@ -98,6 +114,10 @@ impl Default for GrpcConfig {
             streams_max: 256,
             connections_max: 16_384,
             connections_per_address_max: 4096,
+            connections_per_name_max: 8192,
+            handshakes_per_second: 1024,
+            calls_per_peer_max: 65_536,
+            bytes_per_peer_max: None,
             header_bytes_max: 32 * KIB,
             stream_window_bytes: 256 * KIB,
             connection_window_bytes: WINDOW_BYTES_MAX,

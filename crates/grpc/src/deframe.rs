@@ -4,12 +4,15 @@
 //! one DATA frame is not copied. Other messages are collected in memory that grows with the bytes
 //! that have arrived, not with the announced length.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes, BytesMut};
-use petasos_buf::memory::{self, Counted, LONG_BYTES_MIN};
+use petasos_buf::memory::LONG_BYTES_MIN;
 use petasos_call::compress::{DecompressError, decompress, decompress_short};
 use petasos_call::{Code, Codec, Status};
 
 use crate::compress::Compression;
+use crate::usage::{CallUse, Full, Held};
 
 /// Bytes before each message.
 pub(crate) const PREFIX_BYTES: usize = 5;
@@ -31,6 +34,17 @@ pub(crate) enum FrameError {
     CutOff,
     /// The process has no memory for it.
     NoRoom,
+    /// The client's calls already use as much memory as one client's may.
+    NoShare,
+}
+
+impl From<Full> for FrameError {
+    fn from(full: Full) -> FrameError {
+        match full {
+            Full::Process => FrameError::NoRoom,
+            Full::Peer => FrameError::NoShare,
+        }
+    }
 }
 
 impl From<FrameError> for Status {
@@ -47,6 +61,10 @@ impl From<FrameError> for Status {
             FrameError::Corrupt => (Code::Internal, "a message cannot be decompressed".into()),
             FrameError::NoRoom => {
                 (Code::ResourceExhausted, "there is no memory for the message".into())
+            }
+            FrameError::NoShare => {
+                let text = "the client's calls use as much memory as one client's may";
+                (Code::ResourceExhausted, text.into())
             }
             FrameError::CutOff => (Code::Internal, "the stream ended within a message".into()),
         };
@@ -69,13 +87,16 @@ pub(crate) struct Packed {
     message: Bytes,
     limit: usize,
     /// Counts the memory that the decompressed message may need, until it is decompressed.
-    _reserved: Counted,
+    reserved: Held,
 }
 
 impl Packed {
     pub(crate) fn unpack(self) -> Result<Bytes, FrameError> {
-        let unpacked = decompress(Codec::GZIP, &self.message, self.limit);
-        unpacked.map(|message| counted(message.into())).map_err(|error| refused(error, self.limit))
+        let Packed { message, limit, reserved } = self;
+        let unpacked = decompress(Codec::GZIP, &message, limit);
+        unpacked
+            .map(|message| counted(message.into(), reserved))
+            .map_err(|error| refused(error, limit))
     }
 }
 
@@ -90,7 +111,9 @@ pub(crate) struct Deframer {
     /// The part of a message that has arrived, if the message spans chunks.
     partial: BytesMut,
     /// Counts that memory.
-    counted: Counted,
+    held: Held,
+    /// At a server: for what messages count besides the process.
+    call: Option<Arc<CallUse>>,
     /// Whether the latest message was compressed.
     compressed: bool,
 }
@@ -106,9 +129,17 @@ impl Deframer {
             prefix,
             prefix_bytes: 0,
             partial,
-            counted: Counted::default(),
+            held: Held::default(),
+            call: None,
             compressed: false,
         }
+    }
+
+    /// Lets messages count for a call.
+    pub(crate) fn counted_for(mut self, call: Arc<CallUse>) -> Deframer {
+        self.held = Held::of(Some(&call));
+        self.call = Some(call);
+        self
     }
 
     /// How the latest message was compressed.
@@ -137,7 +168,7 @@ impl Deframer {
         let Some(message) = self.read_body(length)? else { return Ok(None) };
         self.prefix_bytes = 0;
         match flag {
-            0 => Ok(Some(Framed::Plain(counted(message)))),
+            0 => Ok(Some(Framed::Plain(counted(message, self.none_held())))),
             _ => self.unpack(message).map(Some),
         }
     }
@@ -180,33 +211,35 @@ impl Deframer {
             return Ok(Some(self.chunk.split_to(length)));
         }
         let count = self.chunk.len().min(length - self.partial.len());
-        if length >= LONG_BYTES_MIN && !memory::admits(count) {
-            return Err(FrameError::NoRoom);
+        if length >= LONG_BYTES_MIN {
+            CallUse::admit(self.call.as_ref(), count)?;
         }
         self.partial.extend_from_slice(&self.chunk.split_to(count));
         if self.partial.len() < length {
-            self.counted.set(self.partial.len());
+            self.held.set(self.partial.len());
             return Ok(None);
         }
-        self.counted.set(0);
+        self.held.set(0);
         Ok(Some(self.partial.split().freeze()))
     }
 
     fn unpack(&self, message: Bytes) -> Result<Framed, FrameError> {
         let limit = self.limit;
         let bytes_max = limit.min(message.len().saturating_mul(GZIP_FACTOR_MAX));
-        if !memory::admits(bytes_max) {
-            return Err(FrameError::NoRoom);
-        }
+        CallUse::admit(self.call.as_ref(), bytes_max)?;
         let unpacked = decompress_short(Codec::GZIP, &message, limit);
         Ok(match unpacked.map_err(|error| refused(error, limit))? {
-            Some(message) => Framed::Plain(counted(message.into())),
+            Some(message) => Framed::Plain(counted(message.into(), self.none_held())),
             None => {
-                let mut reserved = Counted::default();
+                let mut reserved = self.none_held();
                 reserved.set(bytes_max);
-                Framed::Packed(Packed { message, limit, _reserved: reserved })
+                Framed::Packed(Packed { message, limit, reserved })
             }
         })
+    }
+
+    fn none_held(&self) -> Held {
+        Held::of(self.call.as_ref())
     }
 }
 
@@ -220,7 +253,7 @@ fn refused(error: DecompressError, limit: usize) -> FrameError {
 /// Bytes that are counted for as long as anybody holds a part of them.
 struct Owned {
     bytes: Bytes,
-    _counted: Counted,
+    _held: Held,
 }
 
 impl AsRef<[u8]> for Owned {
@@ -230,13 +263,12 @@ impl AsRef<[u8]> for Owned {
 }
 
 /// Counts a long message; after decoding, its fields may refer to these bytes.
-fn counted(bytes: Bytes) -> Bytes {
+fn counted(bytes: Bytes, mut held: Held) -> Bytes {
     if bytes.len() < LONG_BYTES_MIN {
         return bytes;
     }
-    let mut counted = Counted::default();
-    counted.set(bytes.len());
-    Bytes::from_owner(Owned { bytes, _counted: counted })
+    held.set(bytes.len());
+    Bytes::from_owner(Owned { bytes, _held: held })
 }
 
 #[cfg(test)]

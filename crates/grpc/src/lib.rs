@@ -1,8 +1,8 @@
 //! gRPC over HTTP/2, with messages as bytes: what a Petasos server or client needs to talk to any
 //! gRPC peer.
 //!
-//! [`serve`] accepts connections and passes every call to [`Routes`] as a [`ServerCall`], and
-//! [`serve_unix`] does so at a Unix socket; [`Connection::call`] begins a call. At both ends a call
+//! A [`Server`] accepts connections, also at Unix sockets, and passes every call to [`Routes`] as a
+//! [`ServerCall`]; [`Connection::call`] begins a call. At both ends a call
 //! has a [`FrameWriter`] and a [`FrameReader`]. Messages are bytes; metadata and statuses are those
 //! of `petasos-call`. The protocol is gRPC's public document "gRPC over HTTP2". HTTP/2 is
 //! implemented by `h2`, TLS by `rustls` (feature `tls`).
@@ -36,6 +36,7 @@ mod headers;
 mod keepalive;
 mod payload;
 mod percent;
+mod places;
 mod reader;
 mod send_half;
 mod server;
@@ -43,6 +44,7 @@ mod timeout;
 #[cfg(feature = "tls")]
 mod tls;
 mod unpacking;
+mod usage;
 mod wakers;
 mod writer;
 
@@ -56,7 +58,7 @@ pub use drain::Drain;
 pub use petasos_call::HEAD_BYTES;
 pub use petasos_tls::Identity;
 pub use reader::FrameReader;
-pub use server::{Peer, Process, Routes, ServerCall, serve, serve_unix};
+pub use server::{GrpcStats, Peer, Process, Refusals, Routes, Server, ServerCall};
 #[cfg(feature = "tls")]
 pub use tls::{ClientTls, CredentialError, Pem, PemFiles, ServerTls, TlsError};
 pub use wakers::Wakers;

@@ -1,18 +1,24 @@
 //! What is passed to HTTP/2: a framed message in its original buffer.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes};
 use petasos_buf::MsgBuf;
+use petasos_buf::memory::LONG_BYTES_MIN;
 use petasos_call::compress::compress;
 use petasos_call::{Codec, HEAD_BYTES};
 
 use crate::compress::Compression;
 use crate::deframe::PREFIX_BYTES;
+use crate::usage::{CallUse, Charge};
 
 /// One message with its prefix, not copied unless it is compressed.
 pub(crate) struct Payload {
     memory: Memory,
     /// Bytes at the start of `memory` that were sent, or do not belong to the frame.
     at: usize,
+    /// At a server: the call counts, and its bytes do, until they have left.
+    usage: Option<(Arc<CallUse>, Charge)>,
 }
 
 enum Memory {
@@ -23,12 +29,12 @@ enum Memory {
 impl Payload {
     /// Empty, to end a stream with.
     pub(crate) fn empty() -> Payload {
-        Payload { memory: Memory::Packed(Bytes::new()), at: 0 }
+        Payload::frames(Bytes::new())
     }
 
     /// Bytes that already contain their prefixes.
     pub(crate) fn frames(bytes: Bytes) -> Payload {
-        Payload { memory: Memory::Packed(bytes), at: 0 }
+        Payload { memory: Memory::Packed(bytes), at: 0, usage: None }
     }
 
     /// A message after [`HEAD_BYTES`] bytes of room; the prefix is written into the last of these.
@@ -43,11 +49,24 @@ impl Payload {
                 compress(Codec::GZIP, &buf.as_slice()[HEAD_BYTES..], vec![0; PREFIX_BYTES]);
             let packed_bytes = packed.len() - PREFIX_BYTES;
             packed[..PREFIX_BYTES].copy_from_slice(&prefix(1, packed_bytes));
-            return Payload { memory: Memory::Packed(packed.into()), at: 0 };
+            return Payload::frames(packed.into());
         }
         let at = HEAD_BYTES - PREFIX_BYTES;
         buf.as_mut_slice()[at..HEAD_BYTES].copy_from_slice(&prefix(0, message_bytes));
-        Payload { memory: Memory::Message(buf), at }
+        Payload { memory: Memory::Message(buf), at, usage: None }
+    }
+
+    /// Lets the payload count for a call until it has left.
+    pub(crate) fn counted_for(mut self, call: Option<&Arc<CallUse>>) -> Payload {
+        let bytes = self.memory().len();
+        self.usage = call.map(|call| {
+            let mut charge = Charge::of(Some(call));
+            if bytes >= LONG_BYTES_MIN {
+                charge.set(bytes);
+            }
+            (call.clone(), charge)
+        });
+        self
     }
 
     fn memory(&self) -> &[u8] {

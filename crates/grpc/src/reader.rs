@@ -16,8 +16,10 @@ use crate::compress::Compression;
 use crate::deframe::{Deframer, FrameError, Framed, Packed};
 use crate::failure;
 use crate::headers::{self, Content};
+use crate::places::Share;
 use crate::send_half::SendHalf;
-use crate::unpacking::{Share, Unpacking};
+use crate::unpacking::Unpacking;
+use crate::usage::CallUse;
 
 /// Receives a call's messages.
 ///
@@ -27,7 +29,7 @@ pub struct FrameReader {
     deframer: Deframer,
     /// A message that another thread is decompressing.
     unpacking: Option<Unpacking>,
-    /// The connection's share of the decompression threads.
+    /// The peer's share of the decompression threads.
     share: Share,
     head: Metadata,
     trailers: Metadata,
@@ -62,8 +64,9 @@ impl FrameReader {
         compression: Compression,
         bytes_max: usize,
         share: Share,
+        usage: Arc<CallUse>,
     ) -> Self {
-        let deframer = Deframer::new(compression, bytes_max);
+        let deframer = Deframer::new(compression, bytes_max).counted_for(usage);
         let (head, trailers) = (Metadata::new(), Metadata::new());
         let (source, unpacking) = (Source::Body(body), None);
         FrameReader { source, deframer, unpacking, share, head, trailers, client: None }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep};
 use crate::compress::Compression;
 use crate::payload::Payload;
 use crate::send_half::SendHalf;
+use crate::usage::CallUse;
 
 /// Sends a call's messages, and at a server its status.
 ///
@@ -28,9 +29,9 @@ pub struct FrameWriter {
 }
 
 enum Side {
-    /// The compression that the client accepts besides the identity, and whether the call ends with
-    /// the writer.
-    Server { accepted: Compression, is_last: bool },
+    /// The compression that the client accepts besides the identity, whether the call ends with the
+    /// writer, and for what its messages count.
+    Server { accepted: Compression, is_last: bool, usage: Arc<CallUse> },
     /// The call's deadline, and a timer once a message has waited.
     Client { deadline: Option<Instant>, timer: Option<Pin<Box<Sleep>>> },
 }
@@ -41,8 +42,9 @@ impl FrameWriter {
         compression: Compression,
         accepted: Compression,
         compress_bytes_min: usize,
+        usage: Arc<CallUse>,
     ) -> Self {
-        let side = Side::Server { accepted, is_last: true };
+        let side = Side::Server { accepted, is_last: true, usage };
         FrameWriter { send_half, side, named: compression, compression, compress_bytes_min }
     }
 
@@ -123,13 +125,21 @@ impl FrameWriter {
     /// # Errors
     /// As [`FrameWriter::send`].
     pub fn send_frames_now(&mut self, frames: Bytes) -> Result<(), Status> {
-        self.send_half.send(Payload::frames(frames))
+        let payload = Payload::frames(frames).counted_for(self.usage());
+        self.send_half.send(payload)
     }
 
     fn payload(&self, message: MsgBuf) -> Payload {
         let is_short = message.len() < HEAD_BYTES + self.compress_bytes_min;
         let compression = if is_short { Compression::Identity } else { self.compression };
-        Payload::message(message, compression)
+        Payload::message(message, compression).counted_for(self.usage())
+    }
+
+    fn usage(&self) -> Option<&Arc<CallUse>> {
+        match &self.side {
+            Side::Server { usage, .. } => Some(usage),
+            Side::Client { .. } => None,
+        }
     }
 
     /// Waits until most of the previous messages have left.

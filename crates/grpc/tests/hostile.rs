@@ -6,32 +6,16 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::frames::{DATA, GOAWAY, HEADERS, RST_STREAM, begin, frame};
+use common::frames::{DATA, GOAWAY, RST_STREAM, begin, call_headers, frame};
 use common::{Server, Service, at, head, message, open, run, unary};
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_call::{Code, Metadata, Status};
 use petasos_grpc::{ClientConfig, ClientHead, GrpcConfig, Keepalive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 
 const FLOW_CONTROL_ERROR: u8 = 3;
 const ENHANCE_YOUR_CALM: u8 = 11;
-
-const END_HEADERS: u8 = 4;
-
-/// The headers of a call of `/wait`, as HPACK has them without its tables' dynamic part.
-fn headers(stream: u32) -> Vec<u8> {
-    let mut fields = vec![0x83, 0x86];
-    for (name, value) in [(4_u8, "/wait"), (1, "localhost")] {
-        fields.extend([name, value.len() as u8]);
-        fields.extend(value.as_bytes());
-    }
-    // Names beyond 15 take a second byte.
-    let content = b"application/grpc";
-    fields.extend([0x0f, 31 - 15, content.len() as u8]);
-    fields.extend(content);
-    frame(HEADERS, END_HEADERS, stream, &fields)
-}
 
 /// A server whose `/wait` takes messages and never ends.
 async fn server(config: GrpcConfig) -> Server {
@@ -83,8 +67,9 @@ fn calls_that_are_reset_as_fast_as_they_begin_end_the_connection() {
         let reason = flood(begin(&server).await, |index| {
             // Many at a time, so that resets are there before their calls are taken.
             let streams = (0..100).map(|n| index * 200 + 2 * n + 1);
-            let begin_and_reset = streams
-                .flat_map(|stream| [headers(stream), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])]);
+            let begin_and_reset = streams.flat_map(|stream| {
+                [call_headers(stream, "/wait"), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])]
+            });
             begin_and_reset.collect::<Vec<_>>().concat()
         });
         assert_eq!(reason.await, Some(ENHANCE_YOUR_CALM));
@@ -98,7 +83,7 @@ fn floods_of_empty_and_of_tiny_frames_end_the_connection() {
         let server = server(GrpcConfig::default()).await;
         for payload in [&[][..], &[0]] {
             let mut stream = begin(&server).await;
-            stream.write_all(&headers(1)).await.unwrap();
+            stream.write_all(&call_headers(1, "/wait")).await.unwrap();
             let many = frame(DATA, 0, 1, payload).repeat(1000);
             let reason = flood(stream, move |_| many.clone()).await;
             // Bytes that nobody has read in time overrun the window, which ends it as well.
@@ -221,33 +206,5 @@ fn a_client_that_never_begins_is_given_up() {
         let server = server(config).await;
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let _ = stream.read_to_end(&mut Vec::new()).await;
-    });
-}
-
-/// Whether the server greets a connection from this address, which comes with it.
-async fn greeted(server: &Server, from: [u8; 4]) -> (bool, TcpStream) {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind((from, 0).into()).unwrap();
-    let mut stream = socket.connect(server.address).await.unwrap();
-    // It may be closed already.
-    let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
-    let mut byte = [0];
-    (stream.read(&mut byte).await.is_ok_and(|read| read == 1), stream)
-}
-
-#[test]
-fn issue_10_one_address_leaves_connections_to_others() {
-    run(async {
-        let mut config = GrpcConfig::default();
-        config.connections_per_address_max = 2;
-        let server = server(config).await;
-        let (hostile, other) = ([127, 0, 0, 2], [127, 0, 0, 3]);
-        let (first, _first) = greeted(&server, hostile).await;
-        let (second, held) = greeted(&server, hostile).await;
-        assert!(first && second, "it has its share");
-        assert!(!greeted(&server, hostile).await.0, "and no more");
-        assert!(greeted(&server, other).await.0, "others are served");
-        drop(held);
-        while !greeted(&server, hostile).await.0 {}
     });
 }

@@ -37,13 +37,17 @@ fn pem(authority: &Authority, name: &str, is_expired: bool) -> Pem {
 
 /// A server at `localhost`, whose `/who` answers with the client's names.
 async fn server(tls: ServerTls) -> Server {
+    let mut config = GrpcConfig::default();
+    config.tls = Some(tls);
+    server_of(config).await
+}
+
+async fn server_of(config: GrpcConfig) -> Server {
     let service = Service::new().with("/who", |mut call| async move {
         let names = call.peer.identity.as_ref().map(|identity| identity.names.join(" "));
         let _ = call.responses.send(message(names.unwrap_or_default().as_bytes())).await;
         call.responses.end(Status::ok(), Metadata::new());
     });
-    let mut config = GrpcConfig::default();
-    config.tls = Some(tls);
     Server::start(service, config).await
 }
 
@@ -188,4 +192,59 @@ fn what_is_no_pem_is_refused_at_once() {
     }
     assert!(ClientTls::from_pem(&Pem { authorities: None, ..good }).is_err());
     assert!(ServerTls::from_files(PemFiles::default()).is_err());
+}
+
+/// A client that has called and stays connected; `None` if it was refused.
+async fn stay(server: &Server, pem: &Pem) -> Option<Connection> {
+    let mut config = ClientConfig::default();
+    config.tls = Some(ClientTls::from_pem(pem).unwrap());
+    let target = format!("localhost:{}", server.address.port());
+    let connection = Connection::connect(&target, config).await.ok()?;
+    unary(&connection, "/who", b"").await.ok().map(|_| connection)
+}
+
+#[test]
+fn issue_10_one_name_leaves_connections_to_others_behind_its_address() {
+    run(async {
+        let authority = authority();
+        let mut config = GrpcConfig::default();
+        config.tls = Some(ServerTls::from_pem(&pem(&authority, "localhost", false)).unwrap());
+        (config.connections_per_address_max, config.connections_per_name_max) = (1, 2);
+        let server = server_of(config).await;
+        let [alice, bob] = ["alice.test", "bob.test"].map(|name| pem(&authority, name, false));
+        let held = [stay(&server, &alice).await, stay(&server, &alice).await];
+        assert!(held.iter().all(Option::is_some), "names do not count for their address");
+        assert!(stay(&server, &alice).await.is_none(), "a name has so many and no more");
+        assert_eq!(server.stats().name_connections_refused, 1);
+        // The connection that was refused counts for its address until it has ended.
+        let others = async {
+            loop {
+                if let Some(connection) = stay(&server, &bob).await {
+                    return connection;
+                }
+            }
+        };
+        let _other = others.await;
+        drop(held);
+        while stay(&server, &alice).await.is_none() {}
+    });
+}
+
+#[test]
+fn issue_10_a_names_handshakes_are_limited_and_are_not_its_addresses() {
+    run(async {
+        let authority = authority();
+        let mut config = GrpcConfig::default();
+        config.tls = Some(ServerTls::from_pem(&pem(&authority, "localhost", false)).unwrap());
+        config.handshakes_per_second = 6;
+        let server = server_of(config).await;
+        let [alice, bob] = ["alice.test", "bob.test"].map(|name| pem(&authority, name, false));
+        let mut served = 0;
+        while server.stats().handshakes_refused == 0 {
+            served += u32::from(stay(&server, &alice).await.is_some());
+        }
+        assert!(served >= 6, "{served}");
+        // One was refused by its name, so the address has most of its tokens.
+        assert!(stay(&server, &bob).await.is_some());
+    });
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{Service, message, run, unary};
 use petasos_call::{Code, Metadata, Status};
-use petasos_grpc::{ClientConfig, Connection, Drain, GrpcConfig, Process, serve_unix};
+use petasos_grpc::{ClientConfig, Connection, Drain, GrpcConfig, Process, Server};
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 
@@ -29,7 +29,7 @@ impl Place {
             call.responses.end(Status::ok(), Metadata::new());
         });
         let listener = UnixListener::bind(&self.0).unwrap();
-        tokio::spawn(serve_unix(listener, Arc::new(service), config, Drain::new()));
+        tokio::spawn(Server::new(Arc::new(service), config, Drain::new()).serve_unix(listener));
     }
 
     async fn connect(&self) -> Result<Connection, Status> {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::{Connection, Shared};
 use crate::payload::Payload;
-use crate::unpacking::Share;
+use crate::places::Share;
 use crate::{ClientConfig, keepalive};
 
 impl Connection {

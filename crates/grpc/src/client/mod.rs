@@ -17,8 +17,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::compress::{ACCEPTED, Compression};
 use crate::payload::Payload;
+use crate::places::Share;
 use crate::send_half::SendHalf;
-use crate::unpacking::Share;
 use crate::{ClientConfig, FrameReader, FrameWriter, failure, headers, timeout};
 
 /// A connection to a gRPC server; clones share it. It closes when all clones and calls are gone.

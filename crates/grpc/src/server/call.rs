@@ -16,17 +16,26 @@ use tokio::time::{Instant, Sleep};
 use crate::compress::{ACCEPTED, Compression};
 use crate::headers::{self, Content};
 use crate::payload::Payload;
+use crate::places::Share;
 use crate::send_half::SendHalf;
 use crate::server::{Peer, Routes, ServerCall};
-use crate::unpacking::Share;
+use crate::usage::CallUse;
 use crate::{BoxFuture, FrameReader, FrameWriter, GrpcConfig, reader, timeout};
+
+/// Who has sent a request.
+pub(super) struct Client<'a> {
+    pub(super) peer: &'a Arc<Peer>,
+    pub(super) unpacking: &'a Share,
+    /// None if the peer has too many calls.
+    pub(super) call: Option<Arc<CallUse>>,
+}
 
 /// Handles a request: refuses it, or polls its handler and, if the handler waits, spawns a task for
 /// it.
 pub(super) fn begin(
     routes: &dyn Routes,
     config: &GrpcConfig,
-    (peer, unpacking): (&Arc<Peer>, &Share),
+    client: Client<'_>,
     request: Request<RecvStream>,
     respond: SendResponse<Payload>,
 ) {
@@ -43,6 +52,10 @@ pub(super) fn begin(
             return SendHalf::unanswered(respond, fields).end(&status, &Metadata::new());
         }
     };
+    let Some(usage) = client.call else {
+        let status = Status::resource_exhausted("the client has too many calls at this server");
+        return SendHalf::unanswered(respond, fields).end(&status, &Metadata::new());
+    };
     if terms.responses != Compression::Identity {
         fields.insert(headers::ENCODING, HeaderValue::from_static(terms.responses.name()));
     }
@@ -51,30 +64,38 @@ pub(super) fn begin(
     let call = ServerCall {
         metadata: headers::metadata(&parts.headers),
         timeout: terms.timeout,
-        peer: peer.clone(),
+        peer: client.peer.clone(),
         requests: FrameReader::server(
             body,
             terms.requests,
             config.receive_bytes_max,
-            unpacking.clone(),
+            client.unpacking.clone(),
+            usage.clone(),
         ),
         responses: FrameWriter::server(
             send_half.clone(),
             terms.responses,
             terms.accepted,
             bytes_min,
+            usage.clone(),
         ),
     };
-    run(routes, parts.uri, call, send_half);
+    run(routes, parts.uri, call, send_half, usage);
 }
 
-fn run(routes: &dyn Routes, uri: Uri, call: ServerCall, send_half: Arc<SendHalf>) {
+fn run(
+    routes: &dyn Routes,
+    uri: Uri,
+    call: ServerCall,
+    send_half: Arc<SendHalf>,
+    usage: Arc<CallUse>,
+) {
     let deadline = call.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let handler = match catch_unwind(AssertUnwindSafe(|| routes.serve(uri.path(), call))) {
         Ok(handler) => Some(handler),
         Err(_) => return panicked(&send_half, &uri),
     };
-    let mut task = CallTask { handler, uri, send_half, deadline, timer: None };
+    let mut task = CallTask { handler, uri, send_half, deadline, timer: None, _usage: usage };
     // A spawned task is polled again, with its own waker.
     if Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
         tokio::spawn(task);
@@ -150,6 +171,8 @@ struct CallTask {
     send_half: Arc<SendHalf>,
     deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Keeps the call counted while its handler runs.
+    _usage: Arc<CallUse>,
 }
 
 impl Future for CallTask {

@@ -5,38 +5,53 @@ use std::sync::Arc;
 
 use h2::Reason;
 use h2::server::Connection;
+use petasos_tls::Holder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use super::call::Client;
 use super::life::{Event, FAREWELL, Life};
 use super::listener::{NOWHERE, Stream};
+use super::peers::{Membership, Peers};
 use super::pings::{Seen, Watched};
+use super::stats::{Refusal, Refusals};
 use crate::payload::Payload;
 use crate::server::{Peer, Routes, call};
-use crate::unpacking::Share;
+use crate::usage::{PeerUse, Window};
 use crate::{Drain, GrpcConfig};
 
 /// The part that all connections share.
-pub(super) struct Server {
+pub(super) struct Shared {
     pub(super) routes: Arc<dyn Routes>,
     pub(super) config: GrpcConfig,
     pub(super) drain: Drain,
+    /// Room for connections.
+    pub(super) free: Arc<Semaphore>,
+    pub(super) peers: Arc<Peers>,
+    pub(super) refusals: Refusals,
 }
 
-impl Server {
+impl Shared {
+    pub(super) fn new(routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) -> Shared {
+        let free = Arc::new(Semaphore::new(config.connections_max));
+        let peers = Arc::new(Peers::new(config.clone()));
+        Shared { routes, config, drain, free, peers, refusals: Refusals::default() }
+    }
+
     /// Serves a connection until it ends.
-    pub(super) async fn run(&self, stream: Stream) {
+    pub(super) async fn run(&self, stream: Stream, membership: Membership) {
         match stream {
-            Stream::Tcp(stream, address) => self.run_tcp(stream, address).await,
+            Stream::Tcp(stream, address) => self.run_tcp(stream, address, membership).await,
             Stream::Unix(stream, process) => {
-                let process = Some(process);
-                self.speak(stream, Peer { address: NOWHERE, identity: None, process }).await;
+                let peer = Peer { address: NOWHERE, identity: None, process: Some(process) };
+                self.speak(stream, peer, membership).await;
             }
         }
     }
 
-    async fn run_tcp(&self, stream: TcpStream, address: SocketAddr) {
+    async fn run_tcp(&self, stream: TcpStream, address: SocketAddr, membership: Membership) {
         let process = None;
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%address, %error, "small packets may be delayed");
@@ -45,22 +60,41 @@ impl Server {
         if let Some(tls) = &self.config.tls {
             match self.begun(tls.accept(stream)).await {
                 Some(Ok((stream, identity))) => {
-                    self.speak(stream, Peer { address, identity, process }).await;
+                    self.speak(stream, Peer { address, identity, process }, membership).await;
                 }
                 Some(Err(error)) => tracing::warn!(%address, %error, "a client was refused"),
                 None => tracing::warn!(%address, "a client's TLS handshake took too long"),
             }
             return;
         }
-        self.speak(stream, Peer { address, identity: None, process }).await;
+        self.speak(stream, Peer { address, identity: None, process }, membership).await;
     }
 
-    async fn speak<T: AsyncRead + AsyncWrite + Unpin>(&self, stream: T, peer: Peer) {
+    /// Whether a connection may stay once its client has proved, or not proved, a name.
+    fn keeps(&self, membership: &mut Membership, peer: &Peer) -> bool {
+        let Some(identity) = &peer.identity else { return true };
+        let kept = membership.rename(Holder::of(peer.address.ip(), Some(identity)));
+        if let Err(refusal) = kept {
+            self.refusals.count(refusal);
+            tracing::debug!(?peer, ?refusal, "a connection was refused");
+        }
+        kept.is_ok()
+    }
+
+    async fn speak<T>(&self, stream: T, peer: Peer, mut membership: Membership)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
         let address = peer.address;
+        if !self.keeps(&mut membership, &peer) {
+            return;
+        }
+        let usage = membership.usage();
+        let window = self.window(usage);
         let seen = Seen::default();
         let stream = Watched::new(stream, seen.clone());
-        match self.begun(self.settings().handshake(stream)).await {
-            Some(Ok(connection)) => self.drive(connection, seen, peer).await,
+        match self.begun(self.settings(&window).handshake(stream)).await {
+            Some(Ok(connection)) => self.drive(connection, seen, peer, usage).await,
             Some(Err(error)) => tracing::debug!(%address, %error, "a client does not speak HTTP/2"),
             None => tracing::debug!(%address, "a client's HTTP/2 handshake took too long"),
         }
@@ -81,14 +115,23 @@ impl Server {
         }
     }
 
-    fn settings(&self) -> h2::server::Builder {
+    /// How many bytes a new connection's client may send before they are read: those that all of
+    /// its calls may together, unless its peer has many connections.
+    fn window(&self, usage: &Arc<PeerUse>) -> Window {
+        let config = &self.config;
+        let of_all = config.stream_window_bytes.saturating_mul(config.streams_max);
+        let bytes_max = config.connection_window_bytes.min(of_all);
+        usage.window(config.stream_window_bytes.min(bytes_max), bytes_max)
+    }
+
+    fn settings(&self, window: &Window) -> h2::server::Builder {
         let config = &self.config;
         let mut settings = h2::server::Builder::new();
         settings
             .max_concurrent_streams(config.streams_max)
             .max_header_list_size(config.header_bytes_max)
             .initial_window_size(config.stream_window_bytes)
-            .initial_connection_window_size(config.connection_window_bytes)
+            .initial_connection_window_size(window.bytes())
             .max_send_buffer_size(config.send_buffer_bytes);
         settings
     }
@@ -99,16 +142,21 @@ impl Server {
         mut connection: Connection<Watched<T>, Payload>,
         seen: Seen,
         peer: Peer,
+        usage: &Arc<PeerUse>,
     ) where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        let (address, peer, unpacking) = (peer.address, Arc::new(peer), Share::default());
+        let (address, peer) = (peer.address, Arc::new(peer));
         let mut life = Life::new(&self.config, &self.drain, seen, &mut connection);
         loop {
             match std::future::poll_fn(|cx| life.poll(cx, &mut connection)).await {
                 Event::Call(request, respond) => {
-                    let of_connection = (&peer, &unpacking);
-                    call::begin(&*self.routes, &self.config, of_connection, request, respond);
+                    let call = usage.begin_call();
+                    if call.is_none() {
+                        self.refusals.count(Refusal::Calls);
+                    }
+                    let client = Client { peer: &peer, unpacking: usage.unpacking(), call };
+                    call::begin(&*self.routes, &self.config, client, request, respond);
                 }
                 Event::Part(reason) => {
                     tracing::info!(%address, %reason, "closing a connection");

@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use petasos_tls::Holder;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use super::Process;
-use super::quota::Holder;
 
 /// A socket that connections come to.
 pub(super) enum Listener {
@@ -66,7 +66,7 @@ impl Stream {
     /// For whom the connection counts.
     pub(super) fn holder(&self) -> Holder {
         match self {
-            Stream::Tcp(_, address) => Holder::of(*address),
+            Stream::Tcp(_, address) => Holder::of(address.ip(), None),
             Stream::Unix(_, process) => Holder::User(process.uid),
         }
     }

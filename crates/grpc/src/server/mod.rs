@@ -2,14 +2,15 @@
 //!
 //! Each connection has a task, in which its calls' handlers are first polled. [`call`] checks a
 //! request and runs its handler, [`connection`] drives HTTP/2, [`life`] decides when the connection
-//! ends, and [`quota`] limits the connections of one address.
+//! ends, and [`peers`] limits what one peer has.
 
 mod call;
 mod connection;
 mod life;
 mod listener;
+mod peers;
 mod pings;
-mod quota;
+mod stats;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use std::time::Duration;
 use petasos_call::Metadata;
 use petasos_tls::Identity;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
 use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig};
+use connection::Shared;
 use listener::Listener;
-use quota::Quota;
+pub use stats::{GrpcStats, Refusals};
 
 /// Handles calls.
 pub trait Routes: Send + Sync + 'static {
@@ -76,59 +77,68 @@ pub struct Process {
     pub pid: Option<i32>,
 }
 
-/// Serves until `drain` has started and all calls have ended, or the grace period is over.
-///
-/// Runs on the Tokio runtime that polls it, with time and I/O enabled. A connection that fails does
-/// not affect others; failures are logged.
-pub async fn serve(
-    listener: TcpListener,
-    routes: Arc<dyn Routes>,
-    config: GrpcConfig,
-    drain: Drain,
-) {
-    serve_at(Listener::Tcp(listener), routes, config, drain).await;
-}
+/// Accepts connections at any number of listeners. Limits hold for all of these together.
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
 
-/// Like [`serve`], at a Unix socket, without TLS. [`Peer::process`] says who calls, and
-/// [`GrpcConfig::connections_per_address_max`] holds for each user.
-pub async fn serve_unix(
-    listener: UnixListener,
-    routes: Arc<dyn Routes>,
-    config: GrpcConfig,
-    drain: Drain,
-) {
-    serve_at(Listener::Unix(listener), routes, config, drain).await;
-}
+impl Server {
+    /// A server that does not listen yet, and serves until `drain` has started.
+    pub fn new(routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) -> Server {
+        Server(Arc::new(Shared::new(routes, config, drain)))
+    }
 
-async fn serve_at(listener: Listener, routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) {
-    let mut tasks = JoinSet::new();
-    let end = {
-        let mut drained = std::pin::pin!(drain.clone().started());
-        let free = Arc::new(Semaphore::new(config.connections_max));
-        let quota = Quota::new(config.connections_per_address_max);
-        let server = Arc::new(connection::Server { routes, config, drain });
-        loop {
-            // A client that is told to leave connects again at once: not to this server.
-            let accepted = tokio::select! {
-                biased;
-                end = &mut drained => break end,
-                Some(_) = tasks.join_next() => continue,
-                accepted = listener.accept(&free) => accepted,
-            };
-            let (stream, permit) = accepted;
-            let Some(counted) = quota.take(stream.holder()) else {
-                tracing::debug!(?stream, "the client has too many connections");
-                continue;
-            };
-            let server = server.clone();
-            tasks.spawn(async move {
-                server.run(stream).await;
-                drop((permit, counted));
-            });
-        }
-    };
-    drop(listener);
-    finish(tasks, end).await;
+    /// Serves a port until `drain` has started and all calls that came to it have ended, or the
+    /// grace period is over.
+    ///
+    /// Runs on the Tokio runtime that polls it, with time and I/O enabled. A connection that fails
+    /// does not affect others; failures are logged.
+    pub async fn serve(self, listener: TcpListener) {
+        self.serve_at(Listener::Tcp(listener)).await;
+    }
+
+    /// Like [`Server::serve`], at a Unix socket, without TLS. [`Peer::process`] says who calls, and
+    /// each user counts as one address.
+    pub async fn serve_unix(self, listener: UnixListener) {
+        self.serve_at(Listener::Unix(listener)).await;
+    }
+
+    /// What this server refuses.
+    pub fn refusals(&self) -> Refusals {
+        self.0.refusals.clone()
+    }
+
+    async fn serve_at(self, listener: Listener) {
+        let Server(server) = self;
+        let mut tasks = JoinSet::new();
+        let end = {
+            let mut drained = std::pin::pin!(server.drain.clone().started());
+            loop {
+                // A client that is told to leave connects again at once: not to this server.
+                let accepted = tokio::select! {
+                    biased;
+                    end = &mut drained => break end,
+                    Some(_) = tasks.join_next() => continue,
+                    accepted = listener.accept(&server.free) => accepted,
+                };
+                let (stream, permit) = accepted;
+                let membership = match server.peers.admit(stream.holder()) {
+                    Ok(membership) => membership,
+                    Err(refusal) => {
+                        server.refusals.count(refusal);
+                        tracing::debug!(?stream, ?refusal, "a connection was refused");
+                        continue;
+                    }
+                };
+                let server = server.clone();
+                tasks.spawn(async move {
+                    server.run(stream, membership).await;
+                    drop(permit);
+                });
+            }
+        };
+        drop(listener);
+        finish(tasks, end).await;
+    }
 }
 
 /// Waits for connections, which close by themselves at about `end`.

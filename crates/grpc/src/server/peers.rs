@@ -1,69 +1,128 @@
-//! Limits the connections of one address, or of one user at a Unix socket, so that others find
-//! room. An IPv6 /64 counts as one address, since its owner can use all of it.
+//! Limits what one peer has of a server, so that others find room: connections, and how often it
+//! begins them. [`crate::usage`] limits what it does with them.
+//!
+//! A connection counts for its address (for its user, at a Unix socket) until the client has proved
+//! a name over TLS, and then for that name. So handshakes that prove nothing use up only the quota
+//! of their own address, and names behind one address have a quota each.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The connections of each address.
-#[derive(Clone)]
-pub(super) struct Quota {
-    per_address_max: usize,
-    counts: Arc<Mutex<HashMap<Holder, usize>>>,
+use petasos_base::{Time, TokenBuckets};
+use petasos_tls::Holder;
+use tokio::time::Instant;
+
+use super::stats::Refusal;
+use crate::GrpcConfig;
+use crate::usage::PeerUse;
+
+/// The peers that have connections, and those that lately began some.
+pub(super) struct Peers {
+    config: GrpcConfig,
+    started: Instant,
+    table: Mutex<Table>,
 }
 
-/// A connection that counts for its address until this is dropped.
-pub(super) struct Counted {
-    quota: Quota,
+struct Table {
+    handshakes: TokenBuckets<Holder>,
+    peers: HashMap<Holder, Connections>,
+}
+
+struct Connections {
+    count: usize,
+    usage: Arc<PeerUse>,
+}
+
+/// A connection that counts for its peer until this is dropped.
+pub(super) struct Membership {
+    peers: Arc<Peers>,
     holder: Holder,
+    usage: Arc<PeerUse>,
 }
 
-/// For whom a connection counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Holder {
-    Address(IpAddr),
-    User(u32),
-}
-
-impl Holder {
-    /// Who has an address.
-    pub(super) fn of(address: SocketAddr) -> Holder {
-        Holder::Address(match address.ip().to_canonical() {
-            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << 64))),
-            ip => ip,
-        })
-    }
-}
-
-impl Quota {
-    pub(super) fn new(per_address_max: usize) -> Quota {
-        Quota { per_address_max, counts: Arc::default() }
+impl Peers {
+    pub(super) fn new(config: GrpcConfig) -> Peers {
+        let handshakes = TokenBuckets::new(config.handshakes_per_second);
+        let table = Table { handshakes, peers: HashMap::new() };
+        Peers { config, started: Instant::now(), table: Mutex::new(table) }
     }
 
-    /// Counts a connection; `None` if its holder already has the maximum.
-    pub(super) fn take(&self, holder: Holder) -> Option<Counted> {
-        let mut counts = self.counts();
-        let count = counts.entry(holder).or_default();
-        if *count >= self.per_address_max {
-            return None;
+    /// Counts a new connection, unless its peer has too many, or began too many of late.
+    pub(super) fn admit(self: &Arc<Peers>, holder: Holder) -> Result<Membership, Refusal> {
+        let now = self.now();
+        let mut table = self.table();
+        let connections = table.peers.get(&holder).map_or(0, |connections| connections.count);
+        if connections >= self.config.connections_per_address_max {
+            return Err(Refusal::AddressConnections);
         }
-        *count += 1;
-        Some(Counted { quota: self.clone(), holder })
+        if !table.handshakes.take(holder.clone(), now) {
+            return Err(Refusal::Handshakes);
+        }
+        let usage = table.join(holder.clone(), &self.config);
+        drop(table);
+        Ok(Membership { peers: self.clone(), holder, usage })
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// At least a second after zero, so that buckets are full at first.
+    fn now(&self) -> Time {
+        let elapsed = self.started.elapsed().as_nanos().try_into().unwrap_or(u64::MAX / 2);
+        Time::from_nanos(elapsed).plus_nanos(1_000_000_000)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Counted {
+impl Table {
+    /// Counts one more connection.
+    fn join(&mut self, holder: Holder, config: &GrpcConfig) -> Arc<PeerUse> {
+        let new = || Connections { count: 0, usage: Arc::new(PeerUse::new(config)) };
+        let connections = self.peers.entry(holder).or_insert_with(new);
+        connections.count += 1;
+        connections.usage.clone()
+    }
+
+    /// Counts one less.
+    fn leave(&mut self, holder: Holder) {
+        let Entry::Occupied(mut connections) = self.peers.entry(holder) else { return };
+        connections.get_mut().count -= 1;
+        if connections.get().count == 0 {
+            connections.remove();
+        }
+    }
+}
+
+impl Membership {
+    /// Lets the connection count for the name that its client has proved, and no longer for its
+    /// address. If it is refused, it counts for the address until it has ended.
+    pub(super) fn rename(&mut self, name: Holder) -> Result<(), Refusal> {
+        let (peers, now) = (&self.peers, self.peers.now());
+        let mut table = peers.table();
+        if !table.handshakes.take(name.clone(), now) {
+            return Err(Refusal::Handshakes);
+        }
+        table.handshakes.give_back(&self.holder);
+        let connections = table.peers.get(&name).map_or(0, |connections| connections.count);
+        if connections >= peers.config.connections_per_name_max {
+            return Err(Refusal::NameConnections);
+        }
+        self.usage = table.join(name.clone(), &peers.config);
+        table.leave(core::mem::replace(&mut self.holder, name));
+        Ok(())
+    }
+
+    /// What the peer uses, over all of its connections.
+    pub(super) fn usage(&self) -> &Arc<PeerUse> {
+        &self.usage
+    }
+}
+
+impl Drop for Membership {
     fn drop(&mut self) {
-        let mut counts = self.quota.counts();
-        let Some(count) = counts.get_mut(&self.holder) else { return };
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(&self.holder);
-        }
+        let holder = self.holder.clone();
+        self.peers.table().leave(holder);
     }
 }
 
@@ -71,18 +130,66 @@ impl Drop for Counted {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_prefix_is_one_address_and_mapped_ones_are_what_they_map() {
-        let quota = Quota::new(2);
-        let of = |ip: &str| Holder::of(SocketAddr::new(ip.parse().expect("an address"), 1));
-        let take = |ip: &str| quota.take(of(ip));
-        let held = [take("2001:db8::1"), take("2001:db8::2:1")];
-        assert!(held.iter().all(Option::is_some));
-        assert!(take("2001:db8::3").is_none(), "the /64 has its share");
-        assert!(take("2001:db8:0:1::3").is_some(), "another has its own");
-        let mapped = [take("::ffff:10.0.0.1"), take("10.0.0.1")];
-        assert!(mapped.iter().all(Option::is_some) && take("10.0.0.1").is_none());
-        drop((held, mapped));
-        assert!(quota.counts().is_empty(), "who is gone takes no room");
+    fn peers(of_address: usize, of_name: usize, handshakes: u32) -> Arc<Peers> {
+        Arc::new(Peers::new(GrpcConfig {
+            connections_per_address_max: of_address,
+            connections_per_name_max: of_name,
+            handshakes_per_second: handshakes,
+            ..GrpcConfig::default()
+        }))
+    }
+
+    fn address(ip: &str) -> Holder {
+        Holder::of(ip.parse().expect("an address"), None)
+    }
+
+    fn name(name: &str) -> Holder {
+        Holder::Name(name.into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_network_is_one_peer_and_who_is_gone_takes_no_room() {
+        let peers = peers(2, 9, 100);
+        let admit = |ip: &str| peers.admit(address(ip));
+        let held = [admit("2001:db8::1"), admit("2001:db8::2:1")];
+        assert!(held.iter().all(Result::is_ok));
+        assert_eq!(admit("2001:db8::3").err(), Some(Refusal::AddressConnections));
+        assert!(admit("2001:db8:0:1::3").is_ok(), "another network has its own");
+        drop(held);
+        assert!(peers.table().peers.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_one_peer_wherever_it_calls_from_and_leaves_its_address_room() {
+        let peers = peers(1, 2, 100);
+        let named = |ip: &str, who: &str| {
+            let mut membership = peers.admit(address(ip))?;
+            membership.rename(name(who)).map(|()| membership)
+        };
+        let held = [named("10.0.0.1", "alice"), named("10.0.0.2", "alice")];
+        assert!(held.iter().all(Result::is_ok));
+        assert_eq!(named("10.0.0.3", "alice").err(), Some(Refusal::NameConnections));
+        let [Ok(one), Ok(other)] = &held else { unreachable!("both were admitted") };
+        assert!(Arc::ptr_eq(one.usage(), other.usage()), "one name has one quota");
+        assert!(named("10.0.0.1", "bob").is_ok(), "the address has its room again");
+        drop(held);
+        assert!(peers.table().peers.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handshakes_of_a_name_are_not_its_addresses() {
+        let peers = peers(9, 9, 3);
+        let named = |who: &str| {
+            let mut membership = peers.admit(address("10.0.0.1"))?;
+            membership.rename(name(who))
+        };
+        assert!((0..3).all(|_| named("alice").is_ok()));
+        assert!((0..2).all(|_| named("bob").is_ok()), "names have a rate each");
+        // What the name is refused counts for the address.
+        assert_eq!(named("alice"), Err(Refusal::Handshakes));
+        let refused = (0..9).filter(|_| peers.admit(address("10.0.0.1")).is_err()).count();
+        assert_eq!(refused, 7);
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        assert!(named("alice").is_ok());
     }
 }

@@ -14,6 +14,10 @@ pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
+
+pub const ACK: u8 = 1;
+const END_HEADERS: u8 = 4;
 
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
@@ -21,6 +25,20 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes.extend(stream.to_be_bytes());
     bytes.extend(payload);
     bytes
+}
+
+/// The headers of a call, as HPACK has them without its tables' dynamic part.
+pub fn call_headers(stream: u32, path: &str) -> Vec<u8> {
+    let mut fields = vec![0x83, 0x86];
+    for (name, value) in [(4_u8, path), (1, "localhost")] {
+        fields.extend([name, value.len() as u8]);
+        fields.extend(value.as_bytes());
+    }
+    // Names beyond 15 take a second byte.
+    let content = b"application/grpc";
+    fields.extend([0x0f, 31 - 15, content.len() as u8]);
+    fields.extend(content);
+    frame(HEADERS, END_HEADERS, stream, &fields)
 }
 
 /// A connection that has begun, by hand.

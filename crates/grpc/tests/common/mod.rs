@@ -13,7 +13,7 @@ use petasos_buf::MsgBuf;
 use petasos_call::{HEAD_BYTES, Metadata, Status};
 use petasos_grpc::{
     BoxFuture, ClientConfig, ClientHead, Connection, Drain, FrameReader, FrameWriter, GrpcConfig,
-    MethodPath, Routes, ServerCall, serve,
+    GrpcStats, MethodPath, Routes, ServerCall,
 };
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -71,6 +71,7 @@ pub struct Server {
     pub address: SocketAddr,
     pub drain: Drain,
     pub task: JoinHandle<()>,
+    server: petasos_grpc::Server,
 }
 
 impl Server {
@@ -82,8 +83,21 @@ impl Server {
     pub fn start_on(listener: TcpListener, service: Service, config: GrpcConfig) -> Server {
         let address = listener.local_addr().expect("it is bound");
         let drain = Drain::new();
-        let task = tokio::spawn(serve(listener, Arc::new(service), config, drain.clone()));
-        Server { address, drain, task }
+        let server = petasos_grpc::Server::new(Arc::new(service), config, drain.clone());
+        let task = tokio::spawn(server.clone().serve(listener));
+        Server { address, drain, task, server }
+    }
+
+    /// The same server at another port.
+    pub async fn listen_again(&self) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound");
+        let task = tokio::spawn(self.server.clone().serve(listener));
+        Server { address, drain: self.drain.clone(), task, server: self.server.clone() }
+    }
+
+    pub fn stats(&self) -> GrpcStats {
+        self.server.refusals().stats()
     }
 
     pub async fn connect(&self) -> Connection {

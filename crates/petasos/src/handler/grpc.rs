@@ -35,7 +35,7 @@ pub(crate) struct Router {
 }
 
 /// The routes of one service, for a listener of the program's own
-/// ([`serve_unix`](petasos_grpc::serve_unix)): no loops, no datagrams, no interceptors.
+/// ([`serve_unix`](petasos_grpc::Server::serve_unix)): no loops, no datagrams, no interceptors.
 ///
 /// # Errors
 /// See [`ServeError`].

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use petasos_grpc::{Drain, GrpcConfig, Routes};
+use petasos_grpc::{Drain, GrpcConfig, Refusals, Routes};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::ended::{Ending, ThreadGuard};
@@ -44,6 +44,7 @@ enum Place {
 /// A serving port.
 pub(super) struct Port {
     pub(super) address: SocketAddr,
+    pub(super) refusals: Refusals,
     drain: Drain,
 }
 
@@ -84,13 +85,14 @@ impl BoundPort {
         let address = self.listener.local_addr()?;
         let (router, drain) = (Arc::new(router), Drain::new());
         let BoundPort { listener, config, place } = self;
+        let server = petasos_grpc::Server::new(router, config, drain.clone());
+        let refusals = server.refusals();
         let run = |listener: TcpListener| {
-            let (router, config, drain) = (router.clone(), config.clone(), drain.clone());
-            let ending = ending.clone();
+            let (server, ending) = (server.clone(), ending.clone());
             async move {
                 let mut guard = ThreadGuard { ending: &ending, calls: None };
                 match tokio::net::TcpListener::from_std(listener) {
-                    Ok(listener) => petasos_grpc::serve(listener, router, config, drain).await,
+                    Ok(listener) => server.serve(listener).await,
                     Err(error) => tracing::error!(%error, "the gRPC port cannot be served"),
                 }
                 guard.calls = Some(0);
@@ -111,7 +113,7 @@ impl BoundPort {
                 }
             }
         }
-        Ok(Port { address, drain })
+        Ok(Port { address, refusals, drain })
     }
 }
 

@@ -60,6 +60,12 @@ impl Server {
         self.grpc.as_ref().map(|port| port.address)
     }
 
+    /// What the gRPC port has refused; `None` without [`ServerBuilder::grpc`].
+    #[cfg(feature = "grpc")]
+    pub fn grpc_stats(&self) -> Option<petasos_grpc::GrpcStats> {
+        self.grpc.as_ref().map(|port| port.refusals.stats())
+    }
+
     /// The turns of the server's loops in which tasks took more than a millisecond. Handlers on
     /// workers and on the gRPC port are not counted.
     pub fn slow_turns(&self) -> SlowTurns {

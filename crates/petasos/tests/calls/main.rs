@@ -27,6 +27,7 @@ mod compression;
 mod forms;
 mod generated;
 mod grpc;
+mod grpc_limits;
 mod hedges;
 mod intercept;
 mod intercept_matrix;

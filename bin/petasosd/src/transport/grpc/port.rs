@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::Security;
-use petasos::grpc::{Drain, GrpcConfig, Routes, serve};
+use petasos::grpc::{Drain, GrpcConfig, Routes, Server};
 use petasos_base::sync::{AtomicBool, Ordering};
 use tokio::runtime::{Builder, Runtime};
 
@@ -127,7 +127,7 @@ impl Port {
 
 async fn run(listener: TcpListener, routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) {
     match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => serve(listener, routes, config, drain).await,
+        Ok(listener) => Server::new(routes, config, drain).serve(listener).await,
         Err(error) => eprintln!("petasosd: gRPC clients are not served: {error}"),
     }
 }

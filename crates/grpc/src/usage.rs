@@ -1,0 +1,227 @@
+//! What one peer uses of a server, over all of its connections: calls, memory for what it sends and
+//! does not read, and decompression.
+//!
+//! A call's part is given back when its handler is over and its responses have left. A message
+//! that a handler keeps for longer counts for the process only ([`petasos_buf::memory`]).
+//!
+//! Clients' calls have no [`CallUse`]: a process chooses its servers.
+
+use std::sync::{Arc, Weak};
+
+use petasos_base::sync::{AtomicUsize, Ordering};
+use petasos_buf::memory::{self, Counted};
+
+use crate::GrpcConfig;
+use crate::places::Share;
+
+/// A new connection may take at most this fraction of what is left for windows, so that later ones
+/// still get some.
+const WINDOWS_PART: usize = 8;
+
+// All accesses are relaxed: these counts guard no other memory.
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// What a peer uses, and how much it may use.
+#[derive(Debug)]
+pub(crate) struct PeerUse {
+    calls_max: usize,
+    bytes_max: Option<usize>,
+    calls: AtomicUsize,
+    /// In messages.
+    bytes: AtomicUsize,
+    window_bytes: AtomicUsize,
+    unpacking: Share,
+}
+
+/// One call of a peer. Dropping this ends it.
+#[derive(Debug)]
+pub(crate) struct CallUse {
+    peer: Arc<PeerUse>,
+    bytes: AtomicUsize,
+}
+
+/// Bytes that count for a call's peer until this is dropped or the call ends.
+#[derive(Debug, Default)]
+pub(crate) struct Charge {
+    call: Weak<CallUse>,
+    bytes: usize,
+}
+
+/// Bytes of messages that count for the process, and for a call's peer if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    process: Counted,
+    charge: Charge,
+}
+
+/// Bytes that a connection's peer may send before they are read. They count until this is dropped.
+pub(crate) struct Window {
+    peer: Arc<PeerUse>,
+    bytes: u32,
+}
+
+/// Why a message does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The process's account.
+    Process,
+    /// The peer's share.
+    Peer,
+}
+
+impl PeerUse {
+    pub(crate) fn new(config: &GrpcConfig) -> PeerUse {
+        PeerUse {
+            calls_max: config.calls_per_peer_max,
+            bytes_max: config.bytes_per_peer_max,
+            calls: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            window_bytes: AtomicUsize::new(0),
+            unpacking: Share::default(),
+        }
+    }
+
+    /// Begins a call, unless the peer has too many.
+    pub(crate) fn begin_call(self: &Arc<PeerUse>) -> Option<Arc<CallUse>> {
+        let more = |calls| (calls < self.calls_max).then_some(calls + 1);
+        self.calls.fetch_update(RELAXED, RELAXED, more).ok()?;
+        Some(Arc::new(CallUse { peer: self.clone(), bytes: AtomicUsize::new(0) }))
+    }
+
+    /// Takes the window of a new connection: `bytes_max`, or less if other connections of the peer
+    /// have taken much, but at least `bytes_min`.
+    pub(crate) fn window(self: &Arc<PeerUse>, bytes_min: u32, bytes_max: u32) -> Window {
+        let all_max = self.half_bytes_max();
+        let share = |taken| {
+            let part = all_max.saturating_sub(taken) / WINDOWS_PART;
+            u32::try_from(part).unwrap_or(u32::MAX).min(bytes_max).max(bytes_min)
+        };
+        let more = |taken| Some(taken + share(taken) as usize);
+        let update = self.window_bytes.fetch_update(RELAXED, RELAXED, more);
+        let bytes = share(update.unwrap_or_else(|taken| taken));
+        Window { peer: self.clone(), bytes }
+    }
+
+    /// The peer's share of the decompression threads.
+    pub(crate) fn unpacking(&self) -> &Share {
+        &self.unpacking
+    }
+
+    /// The most bytes of messages, and the most bytes of windows besides the least ones.
+    fn half_bytes_max(&self) -> usize {
+        self.bytes_max.unwrap_or_else(|| memory::usage().limit_bytes / 2) / 2
+    }
+}
+
+impl CallUse {
+    /// Whether a message may take `bytes` more.
+    pub(crate) fn admit(call: Option<&Arc<CallUse>>, bytes: usize) -> Result<(), Full> {
+        if let Some(CallUse { peer, .. }) = call.map(|call| &**call)
+            && peer.bytes.load(RELAXED).saturating_add(bytes) > peer.half_bytes_max()
+        {
+            return Err(Full::Peer);
+        }
+        if memory::admits(bytes) { Ok(()) } else { Err(Full::Process) }
+    }
+}
+
+impl Drop for CallUse {
+    fn drop(&mut self) {
+        self.peer.bytes.fetch_sub(*self.bytes.get_mut(), RELAXED);
+        self.peer.calls.fetch_sub(1, RELAXED);
+    }
+}
+
+impl Charge {
+    /// No bytes yet.
+    pub(crate) fn of(call: Option<&Arc<CallUse>>) -> Charge {
+        Charge { call: call.map(Arc::downgrade).unwrap_or_default(), bytes: 0 }
+    }
+
+    /// Counts this many bytes from now on.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        let before = core::mem::replace(&mut self.bytes, bytes);
+        let Some(call) = self.call.upgrade() else { return };
+        for count in [&call.bytes, &call.peer.bytes] {
+            count.fetch_add(bytes, RELAXED);
+            count.fetch_sub(before, RELAXED);
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl Held {
+    /// No bytes yet.
+    pub(crate) fn of(call: Option<&Arc<CallUse>>) -> Held {
+        Held { process: Counted::default(), charge: Charge::of(call) }
+    }
+
+    /// Counts this many bytes from now on.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        self.process.set(bytes);
+        self.charge.set(bytes);
+    }
+}
+
+impl Window {
+    pub(crate) fn bytes(&self) -> u32 {
+        self.bytes
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.peer.window_bytes.fetch_sub(self.bytes as usize, RELAXED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(calls_max: usize, bytes_max: usize) -> Arc<PeerUse> {
+        let mut config = GrpcConfig::default();
+        (config.calls_per_peer_max, config.bytes_per_peer_max) = (calls_max, Some(bytes_max));
+        Arc::new(PeerUse::new(&config))
+    }
+
+    #[test]
+    fn a_call_gives_back_what_its_messages_took_and_a_kept_message_only_once() {
+        let peer = peer(2, 200);
+        let calls = [peer.begin_call(), peer.begin_call()];
+        assert!(calls.iter().all(Option::is_some) && peer.begin_call().is_none());
+        let [first, second] = calls;
+        let mut kept = Charge::of(first.as_ref());
+        kept.set(70);
+        assert_eq!(CallUse::admit(second.as_ref(), 31), Err(Full::Peer));
+        assert_eq!(CallUse::admit(second.as_ref(), 30), Ok(()));
+        kept.set(40);
+        assert_eq!(CallUse::admit(second.as_ref(), 60), Ok(()));
+        drop(first);
+        assert_eq!(peer.bytes.load(RELAXED), 0, "what is kept no longer counts for the peer");
+        kept.set(80);
+        drop(kept);
+        assert_eq!(CallUse::admit(second.as_ref(), 100), Ok(()));
+        drop(second);
+        assert_eq!(peer.calls.load(RELAXED), 0);
+        assert_eq!(CallUse::admit(None, 1 << 20), Ok(()), "a client's calls have no peer");
+    }
+
+    #[test]
+    fn windows_stay_within_half_of_a_peers_bytes_besides_the_least_ones() {
+        let peer = peer(1, 2 * 64_000);
+        let windows: Vec<Window> = (0..100).map(|_| peer.window(10, 5_000)).collect();
+        assert_eq!(windows[0].bytes(), 5_000, "one connection is not limited");
+        assert!(windows.windows(2).all(|two| two[1].bytes() <= two[0].bytes()));
+        assert!(windows[10].bytes() > 2000, "later ones get some: {}", windows[10].bytes());
+        let sum: usize = windows.iter().map(|window| window.bytes() as usize).sum();
+        assert!(sum <= 64_000 + windows.len() * 10, "{sum}");
+        drop(windows);
+        assert_eq!(peer.window_bytes.load(RELAXED), 0);
+    }
+}
