@@ -5,6 +5,7 @@ use petasos_base::Rng;
 /// The common-case optimisations (eRPC, table 3), all on by default, and injected faults, none by
 /// default.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[doc(hidden)]
 pub struct Switches {
     /// Read the clock once per turn instead of once per packet.
     pub batched_clock: bool,

@@ -69,7 +69,8 @@ pub struct GrpcConfig {
     /// The most memory that one name, or without one an address, may use, in bytes: one half for
     /// long messages of its calls, beyond which further ones end with `RESOURCE_EXHAUSTED`; the
     /// other for what HTTP/2 lets it send before it is read, besides one stream's window for each
-    /// connection. `None` is half of the process's account, if that has a limit.
+    /// connection. `None` is as much as the process's account (`petasos::memory`) has for all, so
+    /// that one peer's messages may take half of that.
     pub bytes_per_peer_max: Option<usize>,
     /// Longest header list that is accepted, in bytes as RFC 9113 counts them.
     pub header_bytes_max: u32,

@@ -109,7 +109,7 @@ impl PeerUse {
 
     /// The most bytes of messages, and the most bytes of windows besides the least ones.
     fn half_bytes_max(&self) -> usize {
-        self.bytes_max.unwrap_or_else(|| memory::usage().limit_bytes / 2) / 2
+        self.bytes_max.unwrap_or_else(|| memory::usage().limit_bytes) / 2
     }
 }
 

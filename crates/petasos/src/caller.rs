@@ -114,8 +114,8 @@ impl ServiceClient {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, beside) = request.into_parts();
-        let (path, head) = self.grpc_call(method, beside)?;
+        let (message, parts) = request.into_parts();
+        let (path, head) = self.grpc_call(method, parts)?;
         let image = Msg::to_protobuf(&message, petasos_call::HEAD_BYTES).map_err(unencodable)?;
         let of = (self.defaults.as_ref(), method);
         let call = GrpcUnary::new(channel, path, head, image.into_buf(), of)?;
@@ -179,11 +179,11 @@ impl ServiceClient {
     }
 
     /// The interceptor scope of a call, if there are interceptors.
-    pub(crate) fn scope(&self, method: u16, mut beside: CallParts) -> Result<Scope, CallParts> {
-        let Some(around) = &self.around else { return Err(beside) };
-        beside.timeout = self.time_of(method, beside.timeout);
+    pub(crate) fn scope(&self, method: u16, mut parts: CallParts) -> Result<Scope, CallParts> {
+        let Some(around) = &self.around else { return Err(parts) };
+        parts.timeout = self.time_of(method, parts.timeout);
         let timekeeper = self.transport.timekeeper();
-        Ok(Scope::new(around, method, Side::Client, beside).timed_by(timekeeper))
+        Ok(Scope::new(around, method, Side::Client, parts).timed_by(timekeeper))
     }
 
     /// Calls the unary method with this index. The call has started when this returns, unless an
@@ -199,8 +199,8 @@ impl ServiceClient {
     /// Calls a unary method through its interceptors.
     #[cold]
     fn unary_around<Q: Message, P: Message>(&self, index: u16, request: Request<Q>) -> Unary<P> {
-        let (message, beside) = request.into_parts();
-        let scope = self.scope(index, beside);
+        let (message, parts) = request.into_parts();
+        let scope = self.scope(index, parts);
         let scope = scope.expect("there are interceptors");
         let bound = self.clone();
         let call = async move {

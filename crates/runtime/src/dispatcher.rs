@@ -36,7 +36,7 @@ pub struct Handling {
     /// The half that the handler writes.
     pub responses: StreamHandle,
     /// The other parts of the call.
-    pub beside: CallParts,
+    pub call_parts: CallParts,
 }
 
 /// Whether there is memory for a handler that keeps this message. A long message is already counted

@@ -129,15 +129,15 @@ impl Relay {
         });
     }
 
-    /// A place for a request.
-    pub(crate) fn take_place(&mut self, waiting: Waiting) -> (u32, u32) {
+    /// A place for a request of this kind of task.
+    pub(crate) fn take_place(&mut self, kind: u32, waiting: Waiting) -> RequestName {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
             self.places.len() as u32 - 1
         });
         let place = &mut self.places[slot as usize];
         place.waiting = Some(waiting);
-        (slot, place.generation)
+        RequestName { kind, slot, generation: place.generation }
     }
 
     /// Frees a place, if a request is in it.

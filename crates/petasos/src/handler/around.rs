@@ -25,10 +25,10 @@ where
     P: Message,
     F: Future<Output = Served<T, ()>>,
 {
-    let mut scope = HandlerScope::new(hooks, requests.take_beside());
+    let mut scope = HandlerScope::new(hooks, requests.take_parts());
     let (service, result) = match scope.enter().await {
         Ok((parts, [of_requests, of_responses])) => {
-            requests.put_beside(parts);
+            requests.put_parts(parts);
             requests.tap(of_requests);
             responses.tap(of_responses);
             scope.within(handle(service, requests, responses)).await

@@ -30,14 +30,18 @@ pub(super) fn read_request<Q: Message>(
     origin: Origin,
 ) -> Result<Request<Q>, Status> {
     let (body, tail) = split(bytes, head.has_tail)?;
-    let beside = beside(head, tail, origin)?;
+    let parts = call_parts(head, tail, origin)?;
     let message = decode(head.encoding, &bytes[body])?;
-    Ok(Request::with(message, beside))
+    Ok(Request::with(message, parts))
 }
 
 /// The parts of a request besides its message.
 #[inline]
-pub(super) fn beside(head: &RequestHead, tail: &[u8], origin: Origin) -> Result<CallParts, Status> {
+pub(super) fn call_parts(
+    head: &RequestHead,
+    tail: &[u8],
+    origin: Origin,
+) -> Result<CallParts, Status> {
     let (metadata, mut extensions) = match head.has_tail {
         true => {
             let parts = read_tail(tail, TAIL_BYTES_LIMIT)?;

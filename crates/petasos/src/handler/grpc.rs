@@ -141,8 +141,8 @@ pub(super) async fn unary<T, Q, P, F>(
             if requests.compression() != Compression::Identity {
                 extensions.insert(CameCompressed);
             }
-            let beside = CallParts { metadata, timeout, extensions, origin };
-            let request = Request::with(message, beside);
+            let parts = CallParts { metadata, timeout, extensions, origin };
+            let request = Request::with(message, parts);
             match hooks {
                 None => run(service, request).await.1,
                 Some(hooks) => around_handler(hooks, service, request, run).await.1,
@@ -184,8 +184,8 @@ where
     let end = responses.split();
     let source = Source::Grpc(Box::new(GrpcSource::of_handler(requests)));
     let extensions = read_traceparent(&metadata);
-    let beside = CallParts { metadata, timeout, extensions, origin };
-    let requests = Streaming::of_handler(source, beside);
+    let parts = CallParts { metadata, timeout, extensions, origin };
+    let requests = Streaming::of_handler(source, parts);
     let responses = Sender::new(Sink::Grpc(GrpcSink::of_handler(responses)));
     match hooks {
         None => Box::pin(end_with(run(service, requests, responses), end, ends)),

@@ -30,7 +30,7 @@ pub(super) fn read_request<Q: Message>(
         true => (buf.as_slice().len()..buf.len(), &[][..]),
         false => split(&buf, head.has_tail)?,
     };
-    let beside = exchange::beside(head, tail, origin)?;
+    let parts = exchange::call_parts(head, tail, origin)?;
     let message = decode_in(head.encoding, buf, body)?;
-    Ok(Request::with(message, beside))
+    Ok(Request::with(message, parts))
 }

@@ -92,10 +92,10 @@ fn read_by<Q: Message>(
     unpack: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>, Status>,
 ) -> Result<Option<Request<Q>>, Status> {
     let (body, tail) = split(bytes, head.has_tail)?;
-    let beside = exchange::beside(head, tail, origin)?;
+    let parts = exchange::call_parts(head, tail, origin)?;
     let Some(plain) = unpack(&bytes[body])? else { return Ok(None) };
     let message = decode(head.encoding, &plain)?;
-    Ok(Some(Request::with(message, beside)))
+    Ok(Some(Request::with(message, parts)))
 }
 
 /// Answers a request that cannot be decoded.

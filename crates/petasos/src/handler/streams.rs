@@ -63,11 +63,11 @@ impl Methods {
                     Ok(message) => message,
                     Err(status) => return (service, Err(status)),
                 };
-                let mut beside = requests.take_beside();
+                let mut parts = requests.take_parts();
                 if requests.was_compressed() {
-                    beside.extensions.insert(CameCompressed);
+                    parts.extensions.insert(CameCompressed);
                 }
-                call(service, Request::with(message, beside), responses).await
+                call(service, Request::with(message, parts), responses).await
             }
         };
         self.bidirectional(index, service, call);

@@ -150,11 +150,11 @@ where
         cx: &mut Context<Dispatcher>,
         handling: Handling,
     ) {
-        let Handling { key, requests, responses, beside } = handling;
-        let timeout = beside.timeout;
+        let Handling { key, requests, responses, call_parts } = handling;
+        let timeout = call_parts.timeout;
         let now = cx.now();
         let deadline = timeout.map_or(Time::NEVER, |left| now + left);
-        let requests = Streaming::of_handler(Source::Datagrams(requests), beside);
+        let requests = Streaming::of_handler(Source::Datagrams(requests), call_parts);
         let responses = Sender::new(Sink::Datagrams(responses));
         let service = self.spare.take().unwrap_or_else(|| self.service.clone());
         let index = self.take_slot(key, deadline);

@@ -52,13 +52,13 @@ struct End {
 impl<T: Message> Streaming<T> {
     /// The receiver of a client.
     pub(crate) fn of_call(source: Source) -> Streaming<T> {
-        let beside = CallParts::default();
-        Streaming { has_head: false, ..Streaming::of_handler(source, beside) }
+        let parts = CallParts::default();
+        Streaming { has_head: false, ..Streaming::of_handler(source, parts) }
     }
 
     /// The receiver of a server, with the parts that arrived with the call.
-    pub(crate) fn of_handler(source: Source, beside: CallParts) -> Streaming<T> {
-        let CallParts { metadata: head, timeout, extensions, origin } = beside;
+    pub(crate) fn of_handler(source: Source, parts: CallParts) -> Streaming<T> {
+        let CallParts { metadata: head, timeout, extensions, origin } = parts;
         let (has_head, message) = (true, PhantomData);
         let (tap, scope, bytes_max, prefetched, end) = Default::default();
         Streaming {
@@ -93,7 +93,7 @@ impl<T: Message> Streaming<T> {
     }
 
     /// At a server: takes the call's parts out.
-    pub(crate) fn take_beside(&mut self) -> CallParts {
+    pub(crate) fn take_parts(&mut self) -> CallParts {
         let metadata = core::mem::take(&mut self.head);
         let extensions = core::mem::take(&mut self.extensions);
         let origin = self.origin.clone();
@@ -101,8 +101,8 @@ impl<T: Message> Streaming<T> {
     }
 
     /// At a server: puts the call's parts back.
-    pub(crate) fn put_beside(&mut self, beside: CallParts) {
-        let CallParts { metadata, timeout, extensions, .. } = beside;
+    pub(crate) fn put_parts(&mut self, parts: CallParts) {
+        let CallParts { metadata, timeout, extensions, .. } = parts;
         (self.head, self.timeout, self.extensions) = (metadata, timeout, extensions);
     }
 

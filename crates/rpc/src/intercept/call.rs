@@ -41,13 +41,8 @@ pub struct CallInfo {
 }
 
 impl CallInfo {
-    pub(super) fn new(
-        around: &Arc<Around>,
-        method: u16,
-        side: Side,
-        beside: CallParts,
-    ) -> CallInfo {
-        let CallParts { metadata, timeout, extensions, origin } = beside;
+    pub(super) fn new(around: &Arc<Around>, method: u16, side: Side, parts: CallParts) -> CallInfo {
+        let CallParts { metadata, timeout, extensions, origin } = parts;
         let (around, began) = (around.clone(), now());
         CallInfo { around, method, side, metadata, timeout, began, extensions, origin }
     }
@@ -139,7 +134,7 @@ impl CallInfo {
     }
 
     /// The parts that the caller or the handler gets.
-    pub(super) fn beside(&self) -> CallParts {
+    pub(super) fn parts(&self) -> CallParts {
         CallParts {
             metadata: self.metadata.clone(),
             timeout: self.timeout,

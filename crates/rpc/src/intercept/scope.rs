@@ -53,8 +53,8 @@ pub struct Scope {
 
 impl Scope {
     /// A call that its interceptors have not seen yet.
-    pub fn new(around: &Arc<Around>, method: u16, side: Side, beside: CallParts) -> Scope {
-        let info = CallInfo::new(around, method, side, beside);
+    pub fn new(around: &Arc<Around>, method: u16, side: Side, parts: CallParts) -> Scope {
+        let info = CallInfo::new(around, method, side, parts);
         let (around, is_over) = (around.clone(), AtomicBool::new(false));
         let streams = Mutex::default();
         let watch = Arc::new(Watch { around, info, begun: 0, is_over, streams });
@@ -90,14 +90,14 @@ impl Scope {
                 }
             }
         }
-        let mut beside = info.beside();
+        let mut parts = info.parts();
         if has_waited && info.time_left().is_some() {
-            beside.timeout = info.time_left();
-            if beside.timeout.is_some_and(|left| left.is_zero()) {
+            parts.timeout = info.time_left();
+            if parts.timeout.is_some_and(|left| left.is_zero()) {
                 return Err(Status::deadline_exceeded("the deadline passed before the call began"));
             }
         }
-        Ok(beside)
+        Ok(parts)
     }
 
     /// Reports the outcome of the call.

@@ -83,11 +83,11 @@ where
     let entered = scope.enter().await;
     let tap = |direction| Tap { watch: scope.watch.clone(), direction };
     let opened = match entered {
-        Ok(beside) => {
+        Ok(parts) => {
             if let Some(first) = first {
                 let _ = first.set(tap(Direction::Request));
             }
-            open(beside).await
+            open(parts).await
         }
         Err(refused) => Err(refused),
     };

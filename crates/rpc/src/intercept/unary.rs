@@ -23,9 +23,9 @@ where
     F: Future<Output = Result<Response<P>, Status>>,
 {
     let outcome = async {
-        let beside = scope.enter().await?;
+        let parts = scope.enter().await?;
         scope.watch.message(Direction::Request, &message)?;
-        let response = begin(Request::with(message, beside)).await?;
+        let response = begin(Request::with(message, parts)).await?;
         scope.watch.message(Direction::Response, response.message())?;
         Ok(response)
     };
@@ -72,15 +72,15 @@ where
     P: Message,
     F: Future<Output = (Arc<T>, Result<Response<P>, Status>)>,
 {
-    let (message, beside) = request.into_parts();
-    let mut scope = Scope::new(&around, method, Side::Server, beside);
+    let (message, parts) = request.into_parts();
+    let mut scope = Scope::new(&around, method, Side::Server, parts);
     let entered = match scope.enter().await {
-        Ok(beside) => scope.watch.message(Direction::Request, &message).map(|()| beside),
+        Ok(parts) => scope.watch.message(Direction::Request, &message).map(|()| parts),
         refused => refused,
     };
     let (service, outcome) = match entered {
-        Ok(beside) => {
-            let handler = handle(service, Request::with(message, beside));
+        Ok(parts) => {
+            let handler = handle(service, Request::with(message, parts));
             within(&scope.watch, handler).await
         }
         Err(refused) => (service, Err(refused)),

@@ -43,7 +43,7 @@ pub trait RequestParts<T: Message>: Sized {
     fn plain(message: Msg<T>, origin: Origin) -> Self;
 
     /// A message with the other parts of its call.
-    fn with(message: Msg<T>, beside: CallParts) -> Self;
+    fn with(message: Msg<T>, parts: CallParts) -> Self;
 
     /// Splits the request into its message and the other parts.
     fn into_parts(self) -> (Msg<T>, CallParts);
@@ -69,8 +69,8 @@ impl<T: Message> RequestParts<T> for Request<T> {
         Request { message, metadata, timeout: None, extensions, origin }
     }
 
-    fn with(message: Msg<T>, beside: CallParts) -> Request<T> {
-        let CallParts { metadata, timeout, extensions, origin } = beside;
+    fn with(message: Msg<T>, parts: CallParts) -> Request<T> {
+        let CallParts { metadata, timeout, extensions, origin } = parts;
         Request { message, metadata, timeout, extensions, origin }
     }
 

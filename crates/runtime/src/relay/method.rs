@@ -46,9 +46,10 @@ impl Relayed {
     ) -> RequestName {
         let (key, since) = (handle.key(), cx.now());
         let waiting = Waiting { handle, since, answer: head.answer };
-        let (slot, generation) = parts.local.relay.borrow_mut().take_place(waiting);
-        parts.wait(since, key, Task { kind: self.kind, slot }, generation, deadline);
-        RequestName { kind: self.kind, slot, generation }
+        let name = parts.local.relay.borrow_mut().take_place(self.kind, waiting);
+        let RequestName { kind, slot, generation } = name;
+        parts.wait(since, key, Task { kind, slot }, generation, deadline);
+        name
     }
 
     /// Decompresses a request of `client`; on another thread if that is slow.

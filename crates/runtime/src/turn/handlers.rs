@@ -222,7 +222,7 @@ fn start(
         key,
         requests: StreamHandle::new(local, key, Side::Reader, form),
         responses: StreamHandle::new(local, key, Side::Writer, form),
-        beside: CallParts { metadata: open.metadata, timeout, extensions, origin },
+        call_parts: CallParts { metadata: open.metadata, timeout, extensions, origin },
     };
     dispatcher.methods[kind as usize].open(&mut dispatcher.parts, cx, handling);
 }
