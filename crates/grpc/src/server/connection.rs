@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::call::Client;
 use super::life::{Event, FAREWELL, Life};
+use super::linger::Lingering;
 use super::listener::{NOWHERE, Stream};
 use super::peers::{Membership, Peers};
 use super::pings::{Seen, Watched};
@@ -92,7 +93,7 @@ impl Shared {
         let usage = membership.usage();
         let window = self.window(usage);
         let seen = Seen::default();
-        let stream = Watched::new(stream, seen.clone());
+        let stream = Watched::new(Lingering::new(stream), seen.clone());
         match self.begun(self.settings(&window).handshake(stream)).await {
             Some(Ok(connection)) => self.drive(connection, seen, peer, usage).await,
             Some(Err(error)) => tracing::debug!(%address, %error, "a client does not speak HTTP/2"),

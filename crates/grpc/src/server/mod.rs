@@ -7,6 +7,7 @@
 mod call;
 mod connection;
 mod life;
+mod linger;
 mod listener;
 mod peers;
 mod pings;
