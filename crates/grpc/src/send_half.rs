@@ -231,6 +231,13 @@ impl Half {
                 Poll::Ready(Some(Ok(_))) => continue,
                 Poll::Ready(Some(Err(error))) => error,
                 Poll::Ready(None) => match stream.poll_reset(cx) {
+                    // The stream was reset after the response, or the connection ended with all of
+                    // its calls. `h2` does not say which; the reader knows the call's status.
+                    Poll::Ready(Ok(Reason::NO_ERROR)) => {
+                        let status = Status::unavailable("the server takes no more of the call");
+                        self.state = State::Over(status.code());
+                        return Poll::Ready(Err(status));
+                    }
                     Poll::Ready(Ok(reason)) => reason.into(),
                     Poll::Ready(Err(error)) => error,
                     Poll::Pending => Reason::CANCEL.into(),

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use common::frames::{DATA, GOAWAY, SETTINGS, frame, next};
 use common::{Server, Service, at, head, message, open, run, unary};
-use petasos_call::{Code, Metadata, Status};
+use petasos_call::{Code, Metadata, Retry, Status};
 use petasos_grpc::{
     ClientConfig, ClientHead, Compression, Connection, FrameReader, FrameWriter, GrpcConfig,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 
@@ -97,15 +99,37 @@ fn a_conversation_goes_in_turns_over_many_calls_at_once() {
 }
 
 #[test]
-fn calls_wait_until_a_server_has_said_how_many_it_takes() {
+fn a_connection_is_open_once_its_server_speaks() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let target = listener.local_addr().unwrap().to_string();
-        let connection = Connection::connect(&target, ClientConfig::default()).await.unwrap();
-        let calls = many(&connection).await;
-        // Nobody has read anything so far, nor said.
+        let connecting = tokio::spawn(async move {
+            Connection::connect(&target, ClientConfig::default()).await.unwrap()
+        });
+        // The system has accepted it, but nobody has read anything so far, nor said.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!connecting.is_finished());
         let _server = Server::start_on(listener, Service::new(), GrpcConfig::default());
-        converse(calls).await;
+        converse(many(&connecting.await.unwrap()).await).await;
+    });
+}
+
+#[test]
+fn a_server_that_speaks_something_else_or_hangs_up_is_not_connected_to() {
+    run(async {
+        for words in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"", b"\0\0\0\x04"] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let target = listener.local_addr().unwrap().to_string();
+            tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.write_all(words).await.unwrap();
+                let _ = stream.read(&mut [0; 100]).await;
+            });
+            let connected = Connection::connect(&target, ClientConfig::default()).await;
+            let status = connected.err().expect("nobody speaks HTTP/2");
+            assert_eq!(status.code(), Code::Unavailable);
+            assert!(status.message().contains("does not speak HTTP/2"), "{status}");
+        }
     });
 }
 
@@ -299,5 +323,39 @@ fn a_writer_waits_for_a_reader_and_goes_on_with_it() {
         }
         assert_eq!(reader.next().await.unwrap(), None);
         sent.await.unwrap();
+    });
+}
+
+/// A server that takes a call's headers, reads no more than its first window, and goes away.
+async fn go_away_within_a_call(listener: TcpListener) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    stream.read_exact(&mut [0; 24]).await.unwrap();
+    stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
+    let mut bytes = 0;
+    while bytes < 65_535 {
+        let (kind, _, payload) = next(&mut stream).await.unwrap();
+        bytes += if kind == DATA { payload.len() } else { 0 };
+    }
+    // No stream was taken, and nothing was wrong.
+    stream.write_all(&frame(GOAWAY, 0, 0, &[0; 8])).await.unwrap();
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+}
+
+#[test]
+fn who_writes_to_a_server_that_goes_away_learns_that_it_is_unavailable() {
+    run(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = listener.local_addr().unwrap().to_string();
+        tokio::spawn(go_away_within_a_call(listener));
+        let connection = Connection::connect(&target, ClientConfig::default()).await.unwrap();
+        let (mut writer, mut reader) = open(&connection, "/any").await;
+        let status = loop {
+            if let Err(status) = writer.send(message(&[7; 10_000])).await {
+                break status;
+            }
+        };
+        assert_eq!(status.code(), Code::Unavailable, "{status}");
+        assert_eq!(reader.next().await.unwrap_err().code(), Code::Unavailable);
+        assert_eq!(reader.failed_below(), Some(Retry::Elsewhere));
     });
 }

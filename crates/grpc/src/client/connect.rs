@@ -12,6 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::greeting::Greeted;
 use super::{Connection, Shared};
 use crate::payload::Payload;
 use crate::places::Share;
@@ -98,7 +99,7 @@ impl Connection {
         Self::over(stream, Scheme::HTTP, authority, config).await
     }
 
-    /// Starts HTTP/2 on an open stream.
+    /// Starts HTTP/2 on an open stream, and waits until the server speaks it, too.
     async fn over<T>(
         stream: T,
         scheme: Scheme,
@@ -108,13 +109,16 @@ impl Connection {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let begun = settings(&config).handshake::<T, Payload>(stream).await;
-        let (requests, connection) = begun.map_err(|error| {
-            Status::unavailable(format!("{authority} does not speak HTTP/2: {error}"))
-        })?;
+        let silent = |why: &dyn std::fmt::Display| {
+            Status::unavailable(format!("{authority} does not speak HTTP/2: {why}"))
+        };
+        let (stream, greeted) = Greeted::new(stream);
+        let begun = settings(&config).handshake::<Greeted<T>, Payload>(stream).await;
+        let (requests, connection) = begun.map_err(|error| silent(&error))?;
         let (ended, alive) = watch::channel(());
         let (calls, keepalive) = (Arc::new(()), config.keepalive);
         let unpacking = Share::default();
+        let unheard = silent(&"it ended the connection, or sent something else");
         let shared = Shared { scheme, authority, config, alive, calls: calls.clone(), unpacking };
         let shared = Arc::new(shared);
         let users = Arc::downgrade(&shared);
@@ -123,6 +127,8 @@ impl Connection {
             Arc::strong_count(&calls) > 1 + usize::from(users.strong_count() > 0)
         };
         tokio::spawn(drive(connection, keepalive, has_calls, ended));
+        // The connection's task ends with its last user, so also if nobody waits here any more.
+        greeted.await.map_err(|_| unheard)?;
         Ok(Connection { requests, shared })
     }
 }

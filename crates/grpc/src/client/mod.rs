@@ -1,6 +1,7 @@
 //! A connection to a server, and its calls.
 
 mod connect;
+mod greeting;
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
