@@ -19,14 +19,15 @@ use std::task::Wake as _;
 
 use petasos_buf::MsgBuf;
 use petasos_call::Status;
-use petasos_call::policy::{Attempts, Fate, Verdict};
+use petasos_call::policy::{Fate, Verdict};
 use petasos_grpc::{FrameReader, FrameWriter, Wakers};
 use tokio::sync::oneshot;
 
-use crate::grpc_channel::{Begun, Lease, Progress, Retrying, SPARE_BYTES_MAX, copy};
+use crate::grpc_channel::{Begun, Lease, Progress, Retrying, copy};
 
-/// The most bytes that are kept of a stream whose policy retries it: gRPC's usual limit.
-const KEPT_BYTES_MAX: usize = 256 << 10;
+/// The most bytes that are kept of a stream: gRPC's usual limit. Also without a policy that retries
+/// it, since a server that goes away may refuse it, and it begins elsewhere then.
+pub(super) const KEPT_BYTES_MAX: usize = 256 << 10;
 
 /// The half of a call that waits.
 #[derive(Clone, Copy)]
@@ -38,7 +39,6 @@ enum Half {
 /// A stream that is not settled yet.
 pub(super) struct Replay {
     call: Retrying,
-    bytes_max: usize,
     wakers: Arc<Wakers>,
     state: Mutex<State>,
 }
@@ -86,14 +86,6 @@ pub(super) struct Settled {
 }
 
 impl Replay {
-    /// The most bytes that are kept of a call.
-    pub(super) fn bytes_max(call: &Retrying) -> usize {
-        match &call.policy().attempts {
-            Attempts::Retry(_) => KEPT_BYTES_MAX,
-            _ => SPARE_BYTES_MAX,
-        }
-    }
-
     /// A call whose first attempt has started. `only` is its message if it has exactly one.
     pub(super) fn new(
         call: Retrying,
@@ -101,7 +93,6 @@ impl Replay {
         begun: Begun,
         only: Option<MsgBuf>,
     ) -> Arc<Replay> {
-        let (bytes_max, wakers) = (Replay::bytes_max(&call), Arc::default());
         let is_closed = only.is_some();
         let kept_bytes = only.as_ref().map_or(0, |only| only.len());
         let mut state = State {
@@ -112,7 +103,7 @@ impl Replay {
             is_closed,
         };
         state.begin(begun);
-        Arc::new(Replay { call, bytes_max, wakers, state: Mutex::new(state) })
+        Arc::new(Replay { call, wakers: Arc::default(), state: Mutex::new(state) })
     }
 
     /// Waits until the call is settled.
@@ -164,7 +155,7 @@ impl Replay {
         match &state.phase {
             Phase::Failed(status) => return Err(over(status)),
             Phase::Settled => {}
-            Phase::Tentative(_) if state.kept_bytes + message.len() > self.bytes_max => {
+            Phase::Tentative(_) if state.kept_bytes + message.len() > KEPT_BYTES_MAX => {
                 state.settle(None);
                 self.wakers.clone().wake();
             }
