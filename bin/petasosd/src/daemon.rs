@@ -277,6 +277,7 @@ impl Daemon {
         let limits = ApplicationLimits { grant_bytes, ..quota };
         let seed = random_seed();
         let mut application = Application::new(number, &name, Heaps(attached), limits, seed);
+        application.of_user(who.uid);
         if judged == Judged::Proved {
             application.prove_name();
         }

@@ -25,6 +25,9 @@
 //! {"rate_per_s": 500000, "burst": 64, "by": "application", "waiting_max": 1024}
 //! ```
 //!
+//! By application, one that attaches again goes on with the share that it had: it is known by its
+//! name if that is proved, otherwise by its user and its name.
+//!
 //! **`access`** decides who may call what, by methods, fields, metadata and identities:
 //!
 //! ```json

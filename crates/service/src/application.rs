@@ -101,6 +101,12 @@ pub struct Application<M> {
     pub(crate) name: Arc<str>,
     /// Its name is known to be its own.
     pub(crate) is_proved: bool,
+    /// Whose process it is, if that is known.
+    pub(crate) user: Option<u32>,
+    /// The number by which policies know it: that of the first with its name.
+    pub(crate) known_as: Number,
+    /// Keeps that number its own.
+    pub(crate) known_by: Option<Arc<str>>,
     pub(crate) limits: ApplicationLimits,
     pub(crate) memory: M,
     pub(crate) blocks: Blocks,
@@ -163,6 +169,9 @@ impl<M: Memory> Application<M> {
             number,
             name: name.into(),
             is_proved: false,
+            user: None,
+            known_as: number,
+            known_by: None,
             limits,
             memory,
             blocks,
@@ -202,6 +211,17 @@ impl<M: Memory> Application<M> {
     /// Nobody else can have its name: from now on, that is the identity of its calls.
     pub fn prove_name(&mut self) {
         self.is_proved = true;
+    }
+
+    /// Whose process it is. When one with the same user and name attaches again, policies know it
+    /// by the same number.
+    pub fn of_user(&mut self, user: u32) {
+        self.user = Some(user);
+    }
+
+    /// The number by which policies know it.
+    pub fn known_as(&self) -> Number {
+        self.known_as
     }
 
     /// Its name, if that is proved.

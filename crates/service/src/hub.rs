@@ -110,8 +110,14 @@ impl<M: Memory> Hub<M> {
     ///
     /// # Panics
     /// If it has another number than [`Hub::next_number`].
-    pub fn add(&mut self, application: Application<M>) {
+    pub fn add(&mut self, mut application: Application<M>) {
         assert_eq!(application.number(), self.next_number(), "numbers are given by the hub");
+        let user = application.user.filter(|_| !application.is_proved);
+        if application.is_proved || user.is_some() {
+            let (known_by, known_as) =
+                self.peers.application((application.name(), user), application.number());
+            (application.known_by, application.known_as) = (Some(known_by), known_as);
+        }
         self.applications.insert(self.next_number, application);
         self.next_number = self.next_number.checked_add(1).expect("fewer than 2^32 attach");
     }
@@ -298,7 +304,7 @@ impl<M: Memory> Hub<M> {
         let known = caller.known(id).expect("its request is there");
         let call = caller.datapath.call(id).expect("its request is there").clone();
         let wanted = (known.target, caller.method(known.method).id);
-        let identity = caller.identity();
+        let (identity, caller_known_as) = (caller.identity(), caller.known_as);
         let route = match caller.routes.get(wanted, changes) {
             Some(route) => route,
             None => match self.target_beyond(number, id) {
@@ -313,8 +319,8 @@ impl<M: Memory> Hub<M> {
             return Err(Status::resource_exhausted("the server takes no more calls now"));
         }
         let call = Call {
-            application: server,
-            peer: Peer(number.0),
+            application: callee.known_as,
+            peer: Peer(caller_known_as.0),
             method: callee.method(method).id,
             requests: Direction::Inbound,
             began: now,

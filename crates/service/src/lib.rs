@@ -47,6 +47,7 @@ mod limits;
 mod numbers;
 mod outgoing;
 mod peers;
+mod remembered;
 mod remote;
 mod remote_calls;
 mod routes;

@@ -1,19 +1,26 @@
-//! Numbers of what applications call, by which policies tell peers apart.
+//! Numbers by which policies tell applications and peers apart.
 //!
 //! All applications that call a name have one number for it: what a policy has learnt of a peer
 //! from one of them holds for the others. Callers have other numbers: those of this host have those
 //! of their applications, and those of other hosts begin at 2^31.
 //!
+//! An application that attaches again is who it was before, so that it cannot get a new share of a
+//! limit by that. It is known by its name if that is [proved](crate::Application::prove_name),
+//! otherwise by its user and its name: nobody can use up the share of another user's application.
+//! Two at a time count as one.
+//!
 //! # Invariants
 //!
 //! - No number is given to two names. A name has its number for as long as an application calls it,
-//!   and longer while there is room.
-//! - At most [`NAMES_MAX`] names have numbers of their own, whatever applications call.
+//!   or has it, and longer while there is room.
+//! - At most [`NAMES_MAX`] names of either sort have numbers of their own, whatever applications
+//!   call. An application whose name has none is known by its own number.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use petasos_engine::Peer;
+use petasos_engine::{Application as Number, Peer};
+
+use crate::remembered::Remembered;
 
 /// The numbers of names: up to [`REST`].
 const FIRST: u32 = 1 << 30;
@@ -22,45 +29,47 @@ pub(crate) const REST: Peer = Peer((1 << 31) - 1);
 /// As many names have numbers of their own.
 const NAMES_MAX: usize = 1 << 16;
 
-/// Names that applications call.
+/// Names that applications call, and applications by their names.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    by_name: HashMap<Arc<str>, u32>,
+    called: Remembered<str>,
     next: u32,
-    names_max: usize,
-    /// Names that came since those were forgotten last that nobody calls any more.
-    since_forgotten: usize,
+    applications: Remembered<str>,
 }
 
 impl Default for Peers {
     fn default() -> Peers {
-        Peers::new(NAMES_MAX)
+        let (called, applications) = (Remembered::new(NAMES_MAX), Remembered::new(NAMES_MAX));
+        Peers { called, next: FIRST, applications }
     }
 }
 
 impl Peers {
-    fn new(names_max: usize) -> Peers {
-        Peers { by_name: HashMap::new(), next: FIRST, names_max, since_forgotten: names_max }
-    }
-
     /// The number of a name that an application calls, and the name, which it keeps for as long.
     pub(crate) fn number(&mut self, name: &str) -> (Arc<str>, Peer) {
-        if let Some((name, number)) = self.by_name.get_key_value(name) {
-            return (name.clone(), Peer(*number));
-        }
-        self.since_forgotten = self.since_forgotten.saturating_add(1);
-        // It looks at all names: not for each that comes.
-        if self.by_name.len() >= self.names_max && self.since_forgotten > self.names_max / 4 {
-            self.by_name.retain(|name, _| Arc::strong_count(name) > 1);
-            self.since_forgotten = 0;
-        }
-        let name: Arc<str> = name.into();
-        if self.by_name.len() >= self.names_max || Peer(self.next) == REST {
-            return (name, REST);
-        }
-        self.by_name.insert(name.clone(), self.next);
-        self.next += 1;
-        (name, Peer(self.next - 1))
+        let next = &mut self.next;
+        let (name, number) = self.called.number(name, || {
+            let number = *next;
+            *next = REST.0.min(number + 1);
+            (Peer(number) != REST).then_some(number)
+        });
+        (name, number.map_or(REST, Peer))
+    }
+
+    /// The number by which policies know an application, and what it keeps for as long as it is
+    /// attached. `number` is its own.
+    pub(crate) fn application(
+        &mut self,
+        (name, user): (&str, Option<u32>),
+        number: Number,
+    ) -> (Arc<str>, Number) {
+        let key = match user {
+            Some(user) => format!("{user} {name}"),
+            // No user's number begins with a space.
+            None => format!(" {name}"),
+        };
+        let (key, known_as) = self.applications.number(&*key, || Some(number.0));
+        (key, known_as.map_or(number, Number))
     }
 }
 
@@ -69,33 +78,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_number_and_no_other_has_it() {
-        let mut peers = Peers::new(4);
-        let all: Vec<_> = ["a", "b", "c", "d"].map(|name| peers.number(name)).into();
-        for (name, number) in &all {
-            assert_eq!(peers.number(name), (name.clone(), *number));
-        }
-        let numbers: std::collections::BTreeSet<_> = all.iter().map(|(_, number)| number).collect();
-        assert_eq!(numbers.len(), 4);
-        // There is no room until names are called no more.
-        for other in ["e", "f", "g"] {
-            assert_eq!(peers.number(other).1, REST);
-        }
-        let (_, kept) = all[3];
-        drop(all);
-        let held = peers.number("d");
-        let given = ["h", "i"].map(|name| peers.number(name).1);
-        assert!(given.iter().any(|number| *number != REST), "{given:?}");
-        assert_eq!(held.1, kept, "it is still called");
-        assert_eq!(peers.number("d"), held);
-    }
-
-    #[test]
-    fn many_names_take_bounded_memory_and_time() {
-        let mut peers = Peers::new(64);
-        for number in 0..10_000 {
-            let (_, _) = peers.number(&number.to_string());
-            assert!(peers.by_name.len() <= 64);
-        }
+    fn an_application_is_known_by_its_proved_name_or_by_user_and_name() {
+        let mut peers = Peers::default();
+        let mut known_as = |name, user, number| {
+            let (_, known) = peers.application((name, user), Number(number));
+            known.0
+        };
+        assert_eq!(known_as("shop", Some(7), 1), 1);
+        assert_eq!(known_as("shop", Some(7), 2), 1, "it is back");
+        assert_eq!(known_as("shop", Some(8), 3), 3, "another user's");
+        assert_eq!(known_as("shop", None, 4), 4, "a proved name is nobody's but its own");
+        assert_eq!(known_as("7 shop", None, 5), 5);
+        assert_eq!(known_as("shop", None, 6), 4);
     }
 }

@@ -9,6 +9,7 @@ use petasos_engine::{
     Absent, Decompose, Direction, Engine, ItemKind, Peer, Policy, PolicyError, State, Without, Work,
 };
 use petasos_message::Leaf;
+use petasos_service::ApplicationLimits;
 
 use crate::support::*;
 
@@ -90,6 +91,36 @@ fn a_policy_tells_targets_apart_by_their_names_whoever_calls_them() {
     assert_eq!(apart.len(), 4);
     // Callers of this host have the numbers of their applications.
     assert!(apps.iter().all(|app| !apart.contains(&Peer(app.number.0))));
+}
+
+/// How many of three calls of a new application run.
+fn runs_of_three(world: &mut World, server: &mut App, user: u32, limit: &Arc<dyn Policy>) -> usize {
+    let limits = ApplicationLimits::default();
+    let mut app = world.app_of(("client", Some(user)), SEND_BYTES, limits);
+    assert_eq!(world.hub.target(app.number, "greeter").unwrap().0, 0);
+    world.hub.application(app.number).unwrap().attach(0, limit.clone()).unwrap();
+    (0..3).for_each(|_| call(world, &mut app, 0, &[]));
+    world.run(&mut [&mut app, server]);
+    let served = world.serve(server).len();
+    world.run(&mut [&mut app, server]);
+    let ends = app.ends();
+    let refused = |(_, code, ..): &&(_, u8, bool, _)| *code == Code::ResourceExhausted as u8;
+    assert_eq!((ends.len(), ends.iter().filter(refused).count()), (3, 3 - served));
+    world.hub.remove(app.number, NOW);
+    served
+}
+
+#[test]
+fn an_application_that_attaches_again_gets_no_new_share_of_a_limit() {
+    let kind = petasos_engines::find("rate_limit").unwrap();
+    let configuration = r#"{"rate_per_s": 1, "burst": 2, "by": "application", "waiting_max": 0}"#;
+    let limit: Arc<dyn Policy> = Arc::from(kind.make(configuration, None).unwrap());
+    let mut world = World::new();
+    let mut server = world.app("server");
+    world.hub.serve(server.number, "greeter").unwrap();
+    assert_eq!(runs_of_three(&mut world, &mut server, 7, &limit), 2);
+    assert_eq!(runs_of_three(&mut world, &mut server, 7, &limit), 0, "it is who it was before");
+    assert_eq!(runs_of_three(&mut world, &mut server, 8, &limit), 2, "another user's has its own");
 }
 
 #[test]

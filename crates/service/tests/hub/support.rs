@@ -63,12 +63,24 @@ impl World {
 
     /// An application that has bound the service, with so much memory to receive in.
     pub fn app_with(&mut self, name: &str, receive_bytes: u64, limits: ApplicationLimits) -> App {
+        self.app_of((name, None), receive_bytes, limits)
+    }
+
+    /// The same, of a user.
+    pub fn app_of(
+        &mut self,
+        (name, user): (&str, Option<u32>),
+        receive_bytes: u64,
+        limits: ApplicationLimits,
+    ) -> App {
         let mut send = OwnedHeap::reserve(HeapKind::Send, 1 << 30).unwrap();
         let mut receive = OwnedHeap::reserve(HeapKind::Receive, 1 << 30).unwrap();
         let (_, send_file) = send.grow(SEND_BYTES).unwrap();
         let (_, receive_file) = receive.grow(receive_bytes).unwrap();
         let number = self.hub.next_number();
-        self.hub.add(Application::new(number, name, (send, receive), limits, 1));
+        let mut application = Application::new(number, name, (send, receive), limits, 1);
+        user.into_iter().for_each(|user| application.of_user(user));
+        self.hub.add(application);
         assert_eq!(self.hub.bind(number, &self.schema, "greet.Greeter", true).unwrap(), 0);
         let (send, receive) = (File::from(send_file), File::from(receive_file));
         App { number, send, receive, next: 0, calls: 0, said: Vec::new() }
