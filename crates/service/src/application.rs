@@ -19,6 +19,7 @@ use crate::flow::Flow;
 use crate::known::Known;
 use crate::limits::ApplicationLimits;
 use crate::numbers::CallNumbers;
+use crate::peers::Policed;
 use crate::remote_calls::RemoteCall;
 use crate::routes::Routes;
 use crate::schemas::{Binding, BoundMethod, MethodAt};
@@ -103,10 +104,7 @@ pub struct Application<M> {
     pub(crate) is_proved: bool,
     /// Whose process it is, if that is known.
     pub(crate) user: Option<u32>,
-    /// The number by which policies know it: that of the first with its name.
-    pub(crate) known_as: Number,
-    /// Keeps that number its own.
-    pub(crate) known_by: Option<Arc<str>>,
+    pub(crate) policed: Policed,
     pub(crate) limits: ApplicationLimits,
     pub(crate) memory: M,
     pub(crate) blocks: Blocks,
@@ -170,8 +168,7 @@ impl<M: Memory> Application<M> {
             name: name.into(),
             is_proved: false,
             user: None,
-            known_as: number,
-            known_by: None,
+            policed: Policed::new(number),
             limits,
             memory,
             blocks,
@@ -217,11 +214,6 @@ impl<M: Memory> Application<M> {
     /// by the same number.
     pub fn of_user(&mut self, user: u32) {
         self.user = Some(user);
-    }
-
-    /// The number by which policies know it.
-    pub fn known_as(&self) -> Number {
-        self.known_as
     }
 
     /// Its name, if that is proved.

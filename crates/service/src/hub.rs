@@ -114,9 +114,8 @@ impl<M: Memory> Hub<M> {
         assert_eq!(application.number(), self.next_number(), "numbers are given by the hub");
         let user = application.user.filter(|_| !application.is_proved);
         if application.is_proved || user.is_some() {
-            let (known_by, known_as) =
-                self.peers.application((application.name(), user), application.number());
-            (application.known_by, application.known_as) = (Some(known_by), known_as);
+            let name = (application.name(), user);
+            application.policed = self.peers.application(name, application.number());
         }
         self.applications.insert(self.next_number, application);
         self.next_number = self.next_number.checked_add(1).expect("fewer than 2^32 attach");
@@ -304,7 +303,7 @@ impl<M: Memory> Hub<M> {
         let known = caller.known(id).expect("its request is there");
         let call = caller.datapath.call(id).expect("its request is there").clone();
         let wanted = (known.target, caller.method(known.method).id);
-        let (identity, caller_known_as) = (caller.identity(), caller.known_as);
+        let (identity, caller_number) = (caller.identity(), caller.policed.number);
         let route = match caller.routes.get(wanted, changes) {
             Some(route) => route,
             None => match self.target_beyond(number, id) {
@@ -319,8 +318,8 @@ impl<M: Memory> Hub<M> {
             return Err(Status::resource_exhausted("the server takes no more calls now"));
         }
         let call = Call {
-            application: callee.known_as,
-            peer: Peer(caller_known_as.0),
+            application: callee.policed.number,
+            peer: Peer(caller_number.0),
             method: callee.method(method).id,
             requests: Direction::Inbound,
             began: now,

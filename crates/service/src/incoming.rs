@@ -118,7 +118,7 @@ impl<M: Memory> Application<M> {
         let metadata = self.tail(request.metadata)?.initial;
         let target = self.targets.get(request.partner as usize);
         let call = Call {
-            application: self.known_as,
+            application: self.policed.number,
             peer: target.map_or(peers::REST, |target| target.peer),
             method: method.id,
             requests: Direction::Outbound,

@@ -37,6 +37,21 @@ pub(crate) struct Peers {
     applications: Remembered<str>,
 }
 
+/// As what policies know an application.
+pub(crate) struct Policed {
+    /// The number of the first with its name.
+    pub(crate) number: Number,
+    /// Keeps that number its own.
+    _key: Option<Arc<str>>,
+}
+
+impl Policed {
+    /// An application of which nothing is known but its number.
+    pub(crate) fn new(number: Number) -> Policed {
+        Policed { number, _key: None }
+    }
+}
+
 impl Default for Peers {
     fn default() -> Peers {
         let (called, applications) = (Remembered::new(NAMES_MAX), Remembered::new(NAMES_MAX));
@@ -56,20 +71,20 @@ impl Peers {
         (name, number.map_or(REST, Peer))
     }
 
-    /// The number by which policies know an application, and what it keeps for as long as it is
-    /// attached. `number` is its own.
+    /// As what policies know an application, which keeps this for as long as it is attached.
+    /// `number` is its own.
     pub(crate) fn application(
         &mut self,
         (name, user): (&str, Option<u32>),
         number: Number,
-    ) -> (Arc<str>, Number) {
+    ) -> Policed {
         let key = match user {
             Some(user) => format!("{user} {name}"),
             // No user's number begins with a space.
             None => format!(" {name}"),
         };
-        let (key, known_as) = self.applications.number(&*key, || Some(number.0));
-        (key, known_as.map_or(number, Number))
+        let (key, first) = self.applications.number(&*key, || Some(number.0));
+        Policed { number: first.map_or(number, Number), _key: Some(key) }
     }
 }
 
@@ -80,10 +95,8 @@ mod tests {
     #[test]
     fn an_application_is_known_by_its_proved_name_or_by_user_and_name() {
         let mut peers = Peers::default();
-        let mut known_as = |name, user, number| {
-            let (_, known) = peers.application((name, user), Number(number));
-            known.0
-        };
+        let mut known_as =
+            |name, user, number| peers.application((name, user), Number(number)).number.0;
         assert_eq!(known_as("shop", Some(7), 1), 1);
         assert_eq!(known_as("shop", Some(7), 2), 1, "it is back");
         assert_eq!(known_as("shop", Some(8), 3), 3, "another user's");

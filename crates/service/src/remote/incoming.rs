@@ -139,7 +139,7 @@ impl<M: Memory> Hub<M> {
         let body = body.transpose()?;
         let RemoteCaller { peer, identity, is_sealed } = caller;
         let began = Call {
-            application: callee.known_as,
+            application: callee.policed.number,
             peer,
             method: method.id,
             requests: Direction::Inbound,
