@@ -205,22 +205,6 @@ impl<M: Memory> Application<M> {
         &self.name
     }
 
-    /// Nobody else can have its name: from now on, that is the identity of its calls.
-    pub fn prove_name(&mut self) {
-        self.is_proved = true;
-    }
-
-    /// Whose process it is. When one with the same user and name attaches again, policies know it
-    /// by the same number.
-    pub fn of_user(&mut self, user: u32) {
-        self.user = Some(user);
-    }
-
-    /// Its name, if that is proved.
-    pub(crate) fn identity(&self) -> Option<Arc<str>> {
-        self.is_proved.then(|| self.name.clone())
-    }
-
     /// Its heaps.
     pub fn memory(&mut self) -> &mut M {
         &mut self.memory

@@ -41,6 +41,7 @@ mod fields;
 mod flow;
 mod granting;
 mod hub;
+mod identity;
 mod incoming;
 mod known;
 mod limits;
