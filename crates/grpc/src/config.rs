@@ -67,10 +67,10 @@ pub struct GrpcConfig {
     /// its handler is over and its responses have left.
     pub calls_per_peer_max: usize,
     /// The most memory that one name, or without one an address, may use, in bytes: one half for
-    /// long messages of its calls, beyond which further ones end with `RESOURCE_EXHAUSTED`; the
-    /// other for what HTTP/2 lets it send before it is read, besides one stream's window for each
-    /// connection. `None` is as much as the process's account (`petasos::memory`) has for all, so
-    /// that one peer's messages may take half of that.
+    /// long messages of its calls, received or not read yet, beyond which further ones end with
+    /// `RESOURCE_EXHAUSTED`; the other for what HTTP/2 lets it send before it is read, besides one
+    /// stream's window for each connection. `None` is as much as the process's account
+    /// (`petasos::memory`) has for all, so that one peer's messages may take half of that.
     pub bytes_per_peer_max: Option<usize>,
     /// Longest header list that is accepted, in bytes as RFC 9113 counts them.
     pub header_bytes_max: u32,
@@ -78,7 +78,7 @@ pub struct GrpcConfig {
     pub stream_window_bytes: u32,
     /// The same for all streams of a connection together. If this is less than the sum of their
     /// windows, streams that are not read can stop the others. A peer with many connections gets
-    /// less: see [`GrpcConfig::bytes_per_peer_max`].
+    /// less, also for each stream: see [`GrpcConfig::bytes_per_peer_max`].
     pub connection_window_bytes: u32,
     /// How many bytes a stream buffers, besides one message, for a client that does not read them.
     pub send_buffer_bytes: usize,

@@ -38,6 +38,7 @@ mod payload;
 mod percent;
 mod places;
 mod reader;
+mod refusals;
 mod send_half;
 mod server;
 mod timeout;
@@ -58,7 +59,8 @@ pub use drain::Drain;
 pub use petasos_call::HEAD_BYTES;
 pub use petasos_tls::Identity;
 pub use reader::FrameReader;
-pub use server::{GrpcStats, Peer, Process, Refusals, Routes, Server, ServerCall};
+pub use refusals::{GrpcStats, Refusals};
+pub use server::{Peer, Process, Routes, Server, ServerCall};
 #[cfg(feature = "tls")]
 pub use tls::{ClientTls, CredentialError, Pem, PemFiles, ServerTls, TlsError};
 pub use wakers::Wakers;

@@ -1,6 +1,6 @@
-//! Where slow decompression happens: in at most half as many places at a time as there are
-//! processors, whatever peers send. Each peer has one of these, or waits for one, and its other
-//! messages wait behind that. So peers take turns, however much one of them sends.
+//! Where slow decompression happens: in at most half as many places as there are
+//! processors, whatever peers send. Each peer has at most half of these, or waits for them, and
+//! its other messages wait behind that. So peers take turns, however much one of them sends.
 
 use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
@@ -9,11 +9,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Places for messages that are decompressed at the same time.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(Arc<Semaphore>);
+pub(crate) struct Places {
+    count: usize,
+    free: Arc<Semaphore>,
+}
 
 impl Places {
     pub(crate) fn new(count: usize) -> Places {
-        Places(Arc::new(Semaphore::new(count)))
+        Places { count, free: Arc::new(Semaphore::new(count)) }
     }
 
     /// The places of the process.
@@ -26,7 +29,7 @@ impl Places {
     }
 }
 
-/// A peer's share of the places: at most one, or one turn in the queue.
+/// A peer's share of the places: half of them, or as many turns in the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     places: Places,
@@ -41,13 +44,14 @@ impl Default for Share {
 
 impl Share {
     pub(crate) fn of(places: &Places) -> Share {
-        Share { places: places.clone(), own: Arc::new(Semaphore::new(1)) }
+        let own = Arc::new(Semaphore::new((places.count / 2).max(1)));
+        Share { places: places.clone(), own }
     }
 
     /// Waits for the peer's turn, and then for a place. Both are taken until the result is dropped.
     pub(crate) async fn place(self) -> Place {
         let turn = self.own.acquire_owned().await.expect("the semaphore is never closed");
-        let place = self.places.0.acquire_owned().await.expect("the semaphore is never closed");
+        let place = self.places.free.acquire_owned().await.expect("the semaphore is never closed");
         Place { _turn: turn, _place: place }
     }
 }

@@ -11,12 +11,15 @@ use std::sync::{Arc, Weak};
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_buf::memory::{self, Counted};
 
-use crate::GrpcConfig;
 use crate::places::Share;
+use crate::refusals::Refusal;
+use crate::{GrpcConfig, Refusals};
 
 /// A new connection may take at most this fraction of what is left for windows, so that later ones
 /// still get some.
 const WINDOWS_PART: usize = 8;
+/// HTTP/2's initial window, which cannot be taken back.
+pub(crate) const WINDOW_BYTES_MIN: u32 = 65_535;
 
 // All accesses are relaxed: these counts guard no other memory.
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -31,6 +34,7 @@ pub(crate) struct PeerUse {
     bytes: AtomicUsize,
     window_bytes: AtomicUsize,
     unpacking: Share,
+    refusals: Refusals,
 }
 
 /// One call of a peer. Dropping this ends it.
@@ -70,7 +74,7 @@ pub(crate) enum Full {
 }
 
 impl PeerUse {
-    pub(crate) fn new(config: &GrpcConfig) -> PeerUse {
+    pub(crate) fn new(config: &GrpcConfig, refusals: Refusals) -> PeerUse {
         PeerUse {
             calls_max: config.calls_per_peer_max,
             bytes_max: config.bytes_per_peer_max,
@@ -78,13 +82,18 @@ impl PeerUse {
             bytes: AtomicUsize::new(0),
             window_bytes: AtomicUsize::new(0),
             unpacking: Share::default(),
+            refusals,
         }
     }
 
-    /// Begins a call, unless the peer has too many.
+    /// Begins a call, unless the peer has too many, or has used up its share of memory.
     pub(crate) fn begin_call(self: &Arc<PeerUse>) -> Option<Arc<CallUse>> {
-        let more = |calls| (calls < self.calls_max).then_some(calls + 1);
-        self.calls.fetch_update(RELAXED, RELAXED, more).ok()?;
+        let has_room = self.has_room(1);
+        let more = |calls| (has_room && calls < self.calls_max).then_some(calls + 1);
+        if self.calls.fetch_update(RELAXED, RELAXED, more).is_err() {
+            self.refusals.count(Refusal::Calls);
+            return None;
+        }
         Some(Arc::new(CallUse { peer: self.clone(), bytes: AtomicUsize::new(0) }))
     }
 
@@ -94,7 +103,10 @@ impl PeerUse {
         let all_max = self.half_bytes_max();
         let share = |taken| {
             let part = all_max.saturating_sub(taken) / WINDOWS_PART;
-            u32::try_from(part).unwrap_or(u32::MAX).min(bytes_max).max(bytes_min)
+            u32::try_from(part)
+                .unwrap_or(u32::MAX)
+                .min(bytes_max)
+                .max(bytes_min.max(WINDOW_BYTES_MIN))
         };
         let more = |taken| Some(taken + share(taken) as usize);
         let update = self.window_bytes.fetch_update(RELAXED, RELAXED, more);
@@ -102,9 +114,20 @@ impl PeerUse {
         Window { peer: self.clone(), bytes }
     }
 
+    /// How many calls the peer has.
+    #[cfg(test)]
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(RELAXED)
+    }
+
     /// The peer's share of the decompression threads.
     pub(crate) fn unpacking(&self) -> &Share {
         &self.unpacking
+    }
+
+    /// Whether messages may take `bytes` more.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.bytes.load(RELAXED).saturating_add(bytes) <= self.half_bytes_max()
     }
 
     /// The most bytes of messages, and the most bytes of windows besides the least ones.
@@ -114,14 +137,21 @@ impl PeerUse {
 }
 
 impl CallUse {
-    /// Whether a message may take `bytes` more.
+    /// Whether a message from the peer may take `bytes` more.
     pub(crate) fn admit(call: Option<&Arc<CallUse>>, bytes: usize) -> Result<(), Full> {
-        if let Some(CallUse { peer, .. }) = call.map(|call| &**call)
-            && peer.bytes.load(RELAXED).saturating_add(bytes) > peer.half_bytes_max()
-        {
+        if call.is_some_and(|call| !call.may_send(bytes)) {
             return Err(Full::Peer);
         }
         if memory::admits(bytes) { Ok(()) } else { Err(Full::Process) }
+    }
+
+    /// Whether a message to the peer may take so many bytes until the peer has read it.
+    pub(crate) fn may_send(&self, bytes: usize) -> bool {
+        let has_room = self.peer.has_room(bytes);
+        if !has_room {
+            self.peer.refusals.count(Refusal::Messages);
+        }
+        has_room
     }
 }
 
@@ -187,7 +217,7 @@ mod tests {
     fn peer(calls_max: usize, bytes_max: usize) -> Arc<PeerUse> {
         let mut config = GrpcConfig::default();
         (config.calls_per_peer_max, config.bytes_per_peer_max) = (calls_max, Some(bytes_max));
-        Arc::new(PeerUse::new(&config))
+        Arc::new(PeerUse::new(&config, Refusals::default()))
     }
 
     #[test]
@@ -214,13 +244,13 @@ mod tests {
 
     #[test]
     fn windows_stay_within_half_of_a_peers_bytes_besides_the_least_ones() {
-        let peer = peer(1, 2 * 64_000);
-        let windows: Vec<Window> = (0..100).map(|_| peer.window(10, 5_000)).collect();
-        assert_eq!(windows[0].bytes(), 5_000, "one connection is not limited");
+        let peer = peer(1, 2 * 64_000_000);
+        let windows: Vec<Window> = (0..100).map(|_| peer.window(10, 5_000_000)).collect();
+        assert_eq!(windows[0].bytes(), 5_000_000, "one connection is not limited");
         assert!(windows.windows(2).all(|two| two[1].bytes() <= two[0].bytes()));
-        assert!(windows[10].bytes() > 2000, "later ones get some: {}", windows[10].bytes());
+        assert!(windows[10].bytes() > 2_000_000, "later ones get some: {}", windows[10].bytes());
         let sum: usize = windows.iter().map(|window| window.bytes() as usize).sum();
-        assert!(sum <= 64_000 + windows.len() * 10, "{sum}");
+        assert!(sum <= 64_000_000 + windows.len() * WINDOW_BYTES_MIN as usize, "{sum}");
         drop(windows);
         assert_eq!(peer.window_bytes.load(RELAXED), 0);
     }

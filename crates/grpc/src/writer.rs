@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::Reason;
 use petasos_buf::MsgBuf;
+use petasos_buf::memory::LONG_BYTES_MIN;
 use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
 use tokio::time::{Instant, Sleep};
 
@@ -115,8 +116,19 @@ impl FrameWriter {
     /// # Panics
     /// If the buffer has no such room.
     pub fn send_now(&mut self, message: MsgBuf) -> Result<(), Status> {
+        self.check_room(message.len())?;
         let payload = self.payload(message);
         self.send_half.send(payload)
+    }
+
+    /// At a server: ends the call if its client has read too little of what it was sent.
+    fn check_room(&self, bytes: usize) -> Result<(), Status> {
+        if bytes < LONG_BYTES_MIN || self.usage().is_none_or(|call| call.may_send(bytes)) {
+            return Ok(());
+        }
+        let status = Status::resource_exhausted("the client reads too little of its responses");
+        self.send_half.end(&status, &Metadata::new());
+        Err(status)
     }
 
     /// Sends bytes that consist of uncompressed messages with their prefixes, once
@@ -125,6 +137,7 @@ impl FrameWriter {
     /// # Errors
     /// As [`FrameWriter::send`].
     pub fn send_frames_now(&mut self, frames: Bytes) -> Result<(), Status> {
+        self.check_room(frames.len())?;
         let payload = Payload::frames(frames).counted_for(self.usage());
         self.send_half.send(payload)
     }
@@ -170,12 +183,16 @@ impl FrameWriter {
     }
 
     /// At a server: answers with one message and OK, in one step. It does not wait: bytes that the
-    /// client does not read yet are buffered.
+    /// client does not read yet are buffered; if its calls have too many of them, the call ends
+    /// with `RESOURCE_EXHAUSTED`.
     ///
     /// # Panics
     /// If the buffer has no room as [`FrameWriter::send`] needs it, and at a client.
     pub fn finish(self, metadata: &Metadata, message: MsgBuf, trailers: &Metadata) {
         assert!(matches!(self.side, Side::Server { .. }), "only a server's writer sends a status");
+        if self.check_room(message.len()).is_err() {
+            return;
+        }
         let payload = self.payload(message);
         self.send_half.finish(metadata, payload, trailers);
     }

@@ -236,14 +236,14 @@ fn issue_10_a_names_handshakes_are_limited_and_are_not_its_addresses() {
         let authority = authority();
         let mut config = GrpcConfig::default();
         config.tls = Some(ServerTls::from_pem(&pem(&authority, "localhost", false)).unwrap());
-        config.handshakes_per_second = 6;
+        config.handshakes_per_second = 2;
         let server = server_of(config).await;
         let [alice, bob] = ["alice.test", "bob.test"].map(|name| pem(&authority, name, false));
         let mut served = 0;
         while server.stats().handshakes_refused == 0 {
             served += u32::from(stay(&server, &alice).await.is_some());
         }
-        assert!(served >= 6, "{served}");
+        assert!(served >= 2, "{served}");
         // One was refused by its name, so the address has most of its tokens.
         assert!(stay(&server, &bob).await.is_some());
     });

@@ -16,26 +16,17 @@ use tokio::time::{Instant, Sleep};
 use crate::compress::{ACCEPTED, Compression};
 use crate::headers::{self, Content};
 use crate::payload::Payload;
-use crate::places::Share;
 use crate::send_half::SendHalf;
 use crate::server::{Peer, Routes, ServerCall};
-use crate::usage::CallUse;
+use crate::usage::{CallUse, PeerUse};
 use crate::{BoxFuture, FrameReader, FrameWriter, GrpcConfig, reader, timeout};
-
-/// Who has sent a request.
-pub(super) struct Client<'a> {
-    pub(super) peer: &'a Arc<Peer>,
-    pub(super) unpacking: &'a Share,
-    /// None if the peer has too many calls.
-    pub(super) call: Option<Arc<CallUse>>,
-}
 
 /// Handles a request: refuses it, or polls its handler and, if the handler waits, spawns a task for
 /// it.
 pub(super) fn begin(
     routes: &dyn Routes,
     config: &GrpcConfig,
-    client: Client<'_>,
+    (peer, usage): (&Arc<Peer>, &Arc<PeerUse>),
     request: Request<RecvStream>,
     respond: SendResponse<Payload>,
 ) {
@@ -52,8 +43,10 @@ pub(super) fn begin(
             return SendHalf::unanswered(respond, fields).end(&status, &Metadata::new());
         }
     };
-    let Some(usage) = client.call else {
-        let status = Status::resource_exhausted("the client has too many calls at this server");
+    let Some(call_use) = usage.begin_call() else {
+        let status = Status::resource_exhausted(
+            "the client has too many calls here, or has read too little",
+        );
         return SendHalf::unanswered(respond, fields).end(&status, &Metadata::new());
     };
     if terms.responses != Compression::Identity {
@@ -64,23 +57,23 @@ pub(super) fn begin(
     let call = ServerCall {
         metadata: headers::metadata(&parts.headers),
         timeout: terms.timeout,
-        peer: client.peer.clone(),
+        peer: peer.clone(),
         requests: FrameReader::server(
             body,
             terms.requests,
             config.receive_bytes_max,
-            client.unpacking.clone(),
-            usage.clone(),
+            usage.unpacking().clone(),
+            call_use.clone(),
         ),
         responses: FrameWriter::server(
             send_half.clone(),
             terms.responses,
             terms.accepted,
             bytes_min,
-            usage.clone(),
+            call_use.clone(),
         ),
     };
-    run(routes, parts.uri, call, send_half, usage);
+    run(routes, parts.uri, call, send_half, call_use);
 }
 
 fn run(

@@ -11,17 +11,15 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::call::Client;
 use super::life::{Event, FAREWELL, Life};
 use super::linger::Lingering;
 use super::listener::{NOWHERE, Stream};
 use super::peers::{Membership, Peers};
 use super::pings::{Seen, Watched};
-use super::stats::{Refusal, Refusals};
 use crate::payload::Payload;
 use crate::server::{Peer, Routes, call};
-use crate::usage::{PeerUse, Window};
-use crate::{Drain, GrpcConfig};
+use crate::usage::{PeerUse, WINDOW_BYTES_MIN, Window};
+use crate::{Drain, GrpcConfig, Refusals};
 
 /// The part that all connections share.
 pub(super) struct Shared {
@@ -37,8 +35,9 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) -> Shared {
         let free = Arc::new(Semaphore::new(config.connections_max));
-        let peers = Arc::new(Peers::new(config.clone()));
-        Shared { routes, config, drain, free, peers, refusals: Refusals::default() }
+        let refusals = Refusals::default();
+        let peers = Arc::new(Peers::new(config.clone(), refusals.clone()));
+        Shared { routes, config, drain, free, peers, refusals }
     }
 
     /// Serves a connection until it ends.
@@ -125,14 +124,21 @@ impl Shared {
         usage.window(config.stream_window_bytes.min(bytes_max), bytes_max)
     }
 
+    /// The same for one call. If the connection has little, one that is not read leaves others
+    /// some.
+    fn stream_window_bytes(&self, window: &Window) -> u32 {
+        self.config.stream_window_bytes.min((window.bytes() / 4).max(WINDOW_BYTES_MIN))
+    }
+
     fn settings(&self, window: &Window) -> h2::server::Builder {
         let config = &self.config;
         let mut settings = h2::server::Builder::new();
         settings
             .max_concurrent_streams(config.streams_max)
             .max_header_list_size(config.header_bytes_max)
-            .initial_window_size(config.stream_window_bytes)
+            .initial_window_size(self.stream_window_bytes(window))
             .initial_connection_window_size(window.bytes())
+            .data_frame_budget(frames_budget_bytes(window))
             .max_send_buffer_size(config.send_buffer_bytes);
         settings
     }
@@ -152,12 +158,7 @@ impl Shared {
         loop {
             match std::future::poll_fn(|cx| life.poll(cx, &mut connection)).await {
                 Event::Call(request, respond) => {
-                    let call = usage.begin_call();
-                    if call.is_none() {
-                        self.refusals.count(Refusal::Calls);
-                    }
-                    let client = Client { peer: &peer, unpacking: usage.unpacking(), call };
-                    call::begin(&*self.routes, &self.config, client, request, respond);
+                    call::begin(&*self.routes, &self.config, (&peer, usage), request, respond);
                 }
                 Event::Part(reason) => {
                     tracing::info!(%address, %reason, "closing a connection");
@@ -171,6 +172,13 @@ impl Shared {
             }
         }
     }
+}
+
+/// How many bytes `h2` may add to frames that a client sends and that are not read. It adds 256
+/// bytes less a short frame's length, and ends the connection beyond that. So clients whose frames
+/// have 15 bytes or more (messages of 10) wait for the window first.
+fn frames_budget_bytes(window: &Window) -> usize {
+    (window.bytes() as usize).saturating_mul(16).min(1 << 30)
 }
 
 /// Closes a connection with all calls that still run on it.

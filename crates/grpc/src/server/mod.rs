@@ -11,7 +11,6 @@ mod linger;
 mod listener;
 mod peers;
 mod pings;
-mod stats;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,10 +22,9 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig};
+use crate::{BoxFuture, Drain, FrameReader, FrameWriter, GrpcConfig, Refusals};
 use connection::Shared;
 use listener::Listener;
-pub use stats::{GrpcStats, Refusals};
 
 /// Handles calls.
 pub trait Routes: Send + Sync + 'static {
@@ -92,7 +90,8 @@ impl Server {
     /// grace period is over.
     ///
     /// Runs on the Tokio runtime that polls it, with time and I/O enabled. A connection that fails
-    /// does not affect others; failures are logged.
+    /// does not affect others; failures are logged. A listener keeps one of
+    /// [`GrpcConfig::connections_max`] places for its next connection.
     pub async fn serve(self, listener: TcpListener) {
         self.serve_at(Listener::Tcp(listener)).await;
     }

@@ -5,6 +5,7 @@
 //! a name over TLS, and then for that name. So handshakes that prove nothing use up only the quota
 //! of their own address, and names behind one address have a quota each.
 
+use core::mem::replace;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +14,17 @@ use petasos_base::{Time, TokenBuckets};
 use petasos_tls::Holder;
 use tokio::time::Instant;
 
-use super::stats::Refusal;
-use crate::GrpcConfig;
+use crate::refusals::Refusal;
 use crate::usage::PeerUse;
+use crate::{GrpcConfig, Refusals};
+
+/// So many peers are remembered before it is looked which of them have gone.
+const PEERS_MIN: usize = 64;
 
 /// The peers that have connections, and those that lately began some.
 pub(super) struct Peers {
     config: GrpcConfig,
+    refusals: Refusals,
     started: Instant,
     table: Mutex<Table>,
 }
@@ -27,6 +32,8 @@ pub(super) struct Peers {
 struct Table {
     handshakes: TokenBuckets<Holder>,
     peers: HashMap<Holder, Connections>,
+    /// With so many peers, those that are gone are forgotten.
+    sweep_at: usize,
 }
 
 struct Connections {
@@ -38,14 +45,15 @@ struct Connections {
 pub(super) struct Membership {
     peers: Arc<Peers>,
     holder: Holder,
-    usage: Arc<PeerUse>,
+    /// `None` once it is dropped.
+    usage: Option<Arc<PeerUse>>,
 }
 
 impl Peers {
-    pub(super) fn new(config: GrpcConfig) -> Peers {
+    pub(super) fn new(config: GrpcConfig, refusals: Refusals) -> Peers {
         let handshakes = TokenBuckets::new(config.handshakes_per_second);
-        let table = Table { handshakes, peers: HashMap::new() };
-        Peers { config, started: Instant::now(), table: Mutex::new(table) }
+        let table = Table { handshakes, peers: HashMap::new(), sweep_at: PEERS_MIN };
+        Peers { config, refusals, started: Instant::now(), table: Mutex::new(table) }
     }
 
     /// Counts a new connection, unless its peer has too many, or began too many of late.
@@ -59,9 +67,9 @@ impl Peers {
         if !table.handshakes.take(holder.clone(), now) {
             return Err(Refusal::Handshakes);
         }
-        let usage = table.join(holder.clone(), &self.config);
+        let usage = table.join(holder.clone(), self);
         drop(table);
-        Ok(Membership { peers: self.clone(), holder, usage })
+        Ok(Membership { peers: self.clone(), holder, usage: Some(usage) })
     }
 
     /// At least a second after zero, so that buckets are full at first.
@@ -75,20 +83,33 @@ impl Peers {
     }
 }
 
+impl Connections {
+    /// A peer that has gone may still have calls: it must not get new shares by coming back.
+    fn are_in_use(&self) -> bool {
+        self.count > 0 || Arc::strong_count(&self.usage) > 1
+    }
+}
+
 impl Table {
     /// Counts one more connection.
-    fn join(&mut self, holder: Holder, config: &GrpcConfig) -> Arc<PeerUse> {
-        let new = || Connections { count: 0, usage: Arc::new(PeerUse::new(config)) };
+    fn join(&mut self, holder: Holder, peers: &Peers) -> Arc<PeerUse> {
+        if self.peers.len() >= self.sweep_at {
+            self.peers.retain(|_, connections| connections.are_in_use());
+            self.sweep_at = PEERS_MIN.max(2 * self.peers.len());
+        }
+        let usage = || Arc::new(PeerUse::new(&peers.config, peers.refusals.clone()));
+        let new = || Connections { count: 0, usage: usage() };
         let connections = self.peers.entry(holder).or_insert_with(new);
         connections.count += 1;
         connections.usage.clone()
     }
 
-    /// Counts one less.
-    fn leave(&mut self, holder: Holder) {
+    /// Counts one less. `usage` is the connection's.
+    fn leave(&mut self, holder: Holder, usage: Option<Arc<PeerUse>>) {
+        drop(usage);
         let Entry::Occupied(mut connections) = self.peers.entry(holder) else { return };
         connections.get_mut().count -= 1;
-        if connections.get().count == 0 {
+        if !connections.get().are_in_use() {
             connections.remove();
         }
     }
@@ -108,21 +129,22 @@ impl Membership {
         if connections >= peers.config.connections_per_name_max {
             return Err(Refusal::NameConnections);
         }
-        self.usage = table.join(name.clone(), &peers.config);
-        table.leave(core::mem::replace(&mut self.holder, name));
+        let usage = table.join(name.clone(), peers);
+        let (holder, usage) = (replace(&mut self.holder, name), self.usage.replace(usage));
+        table.leave(holder, usage);
         Ok(())
     }
 
     /// What the peer uses, over all of its connections.
     pub(super) fn usage(&self) -> &Arc<PeerUse> {
-        &self.usage
+        self.usage.as_ref().expect("it is not dropped")
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let holder = self.holder.clone();
-        self.peers.table().leave(holder);
+        let (holder, usage) = (self.holder.clone(), self.usage.take());
+        self.peers.table().leave(holder, usage);
     }
 }
 
@@ -131,12 +153,13 @@ mod tests {
     use super::*;
 
     fn peers(of_address: usize, of_name: usize, handshakes: u32) -> Arc<Peers> {
-        Arc::new(Peers::new(GrpcConfig {
+        let config = GrpcConfig {
             connections_per_address_max: of_address,
             connections_per_name_max: of_name,
             handshakes_per_second: handshakes,
             ..GrpcConfig::default()
-        }))
+        };
+        Arc::new(Peers::new(config, Refusals::default()))
     }
 
     fn address(ip: &str) -> Holder {
@@ -172,7 +195,12 @@ mod tests {
         let [Ok(one), Ok(other)] = &held else { unreachable!("both were admitted") };
         assert!(Arc::ptr_eq(one.usage(), other.usage()), "one name has one quota");
         assert!(named("10.0.0.1", "bob").is_ok(), "the address has its room again");
+        // Who still has calls is not forgotten, and has no new share when it comes back.
+        let call = one.usage().begin_call();
         drop(held);
+        let back = named("10.0.0.3", "alice").expect("there is room");
+        assert!(call.is_some() && back.usage().calls() == 1);
+        drop((call, back));
         assert!(peers.table().peers.is_empty());
     }
 

@@ -17,6 +17,7 @@ pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 
 pub const ACK: u8 = 1;
+pub const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

@@ -40,7 +40,7 @@ use petasos_rpc::compression::ChosenCodec;
 use petasos_rpc::extensions::Extensions;
 use petasos_rpc::settings::Defaults;
 use petasos_rpc::timer::{Timekeeper, Timer};
-pub(crate) use retries::{Progress, Retrying, copy};
+pub(crate) use retries::{Progress, Retrying, SPARE_BYTES_MAX, copy};
 pub use runtime::own as background_runtime;
 pub(crate) use unary::GrpcUnary;
 

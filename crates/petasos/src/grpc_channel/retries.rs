@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use super::{Begun, GrpcChannel, GrpcHead, Lease, State};
 
 /// Unary methods without a policy keep only requests up to this length, in bytes.
-pub(super) const SPARE_BYTES_MAX: usize = 16 << 10;
+pub(crate) const SPARE_BYTES_MAX: usize = 16 << 10;
 
 /// The parts that all attempts of a call share.
 pub(crate) struct Retrying {

@@ -138,6 +138,7 @@ pub fn config() -> GrpcConfig {
     config.streams_max = 128;
     config.connections_max = 1024;
     config.connections_per_address_max = 256;
+    config.connections_per_name_max = 512;
     config.header_bytes_max = 16 << 10;
     config.idle_timeout = Some(Duration::from_secs(600));
     config

@@ -17,17 +17,48 @@ use core::task::{Context, Poll, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Wake as _;
 
+use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_buf::MsgBuf;
 use petasos_call::Status;
 use petasos_call::policy::{Fate, Verdict};
 use petasos_grpc::{FrameReader, FrameWriter, Wakers};
 use tokio::sync::oneshot;
 
-use crate::grpc_channel::{Begun, Lease, Progress, Retrying, copy};
+use crate::grpc_channel::{Begun, Lease, Progress, Retrying, SPARE_BYTES_MAX, copy};
 
 /// The most bytes that are kept of a stream: gRPC's usual limit. Also without a policy that retries
 /// it, since a server that goes away may refuse it, and it begins elsewhere then.
 pub(super) const KEPT_BYTES_MAX: usize = 256 << 10;
+/// The most bytes that all streams of the process keep. Beyond that, each keeps
+/// [`SPARE_BYTES_MAX`] only.
+const ALL_KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes that are kept, of all streams. Relaxed, since it guards no other memory.
+static ALL_KEPT_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that a stream keeps, until it is dropped.
+#[derive(Default)]
+struct KeptBytes(usize);
+
+impl KeptBytes {
+    fn add(&mut self, bytes: usize) {
+        self.0 += bytes;
+        ALL_KEPT_BYTES.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether `bytes` more can be kept.
+    fn have_room(&self, bytes: usize) -> bool {
+        let all = ALL_KEPT_BYTES.load(Ordering::Relaxed);
+        let max = if all < ALL_KEPT_BYTES_MAX { KEPT_BYTES_MAX } else { SPARE_BYTES_MAX };
+        self.0 + bytes <= max
+    }
+}
+
+impl Drop for KeptBytes {
+    fn drop(&mut self) {
+        ALL_KEPT_BYTES.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
 
 /// The half of a call that waits.
 #[derive(Clone, Copy)]
@@ -47,7 +78,7 @@ struct State {
     phase: Phase,
     attempt: Attempt,
     kept: Vec<Kept>,
-    kept_bytes: usize,
+    kept_bytes: KeptBytes,
     /// All messages have been sent.
     is_closed: bool,
 }
@@ -94,7 +125,8 @@ impl Replay {
         only: Option<MsgBuf>,
     ) -> Arc<Replay> {
         let is_closed = only.is_some();
-        let kept_bytes = only.as_ref().map_or(0, |only| only.len());
+        let mut kept_bytes = KeptBytes::default();
+        kept_bytes.add(only.as_ref().map_or(0, |only| only.len()));
         let mut state = State {
             phase: Phase::Tentative(progress),
             attempt: Attempt::default(),
@@ -155,7 +187,7 @@ impl Replay {
         match &state.phase {
             Phase::Failed(status) => return Err(over(status)),
             Phase::Settled => {}
-            Phase::Tentative(_) if state.kept_bytes + message.len() > KEPT_BYTES_MAX => {
+            Phase::Tentative(_) if !state.kept_bytes.have_room(message.len()) => {
                 state.settle(None);
                 self.wakers.clone().wake();
             }
@@ -203,7 +235,7 @@ impl Replay {
             state.phase = Phase::Failed(status);
             writer = state.attempt.writer.take();
         }
-        state.kept.clear();
+        state.forget();
         drop(state);
         // Drop in this order, so that the server sees a cancelled call, not a closed half.
         drop(answer);
@@ -275,7 +307,7 @@ impl Replay {
 
 impl State {
     fn keep(&mut self, message: MsgBuf) {
-        self.kept_bytes += message.len();
+        self.kept_bytes.add(message.len());
         self.kept.push(Kept::Message(message));
     }
 
@@ -283,7 +315,11 @@ impl State {
     fn settle(&mut self, failure: Option<Status>) {
         self.phase = Phase::Settled;
         self.attempt.failure = failure;
-        (self.kept, self.kept_bytes) = (Vec::new(), 0);
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        (self.kept, self.kept_bytes) = (Vec::new(), KeptBytes::default());
     }
 
     /// Sends the messages so far to a new attempt, without waiting: the bytes that the server does

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use petasos_base::sync::{AtomicU64, Ordering};
 
-/// Why a connection or a call was refused.
+/// Why a connection, a call or a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     AddressConnections,
     NameConnections,
     Handshakes,
     Calls,
+    Messages,
 }
 
 /// What a server has refused, for all of its listeners.
@@ -28,8 +29,12 @@ pub struct GrpcStats {
     /// [`handshakes_per_second`](crate::GrpcConfig::handshakes_per_second).
     pub handshakes_refused: u64,
     /// Calls that ended with `RESOURCE_EXHAUSTED`, and did not run, because their client had
-    /// [`calls_per_peer_max`](crate::GrpcConfig::calls_per_peer_max).
+    /// [`calls_per_peer_max`](crate::GrpcConfig::calls_per_peer_max), or because what it had not
+    /// read used up its share of memory.
     pub calls_refused: u64,
+    /// Calls that ended with `RESOURCE_EXHAUSTED` because long messages of their client's calls
+    /// took half of [`bytes_per_peer_max`](crate::GrpcConfig::bytes_per_peer_max).
+    pub messages_refused: u64,
 }
 
 impl GrpcStats {
@@ -43,6 +48,7 @@ impl GrpcStats {
             ("name_connections", self.name_connections_refused),
             ("handshakes", self.handshakes_refused),
             ("calls", self.calls_refused),
+            ("messages", self.messages_refused),
         ] {
             let _ = writeln!(text, "petasos_grpc_refusals_total{{reason=\"{reason}\"}} {count}");
         }
@@ -52,11 +58,11 @@ impl GrpcStats {
 
 /// The counters of a server. They outlive it.
 #[derive(Clone, Debug, Default)]
-pub struct Refusals(Arc<[AtomicU64; 4]>);
+pub struct Refusals(Arc<[AtomicU64; 5]>);
 
 impl Refusals {
     /// Relaxed, since the counts are only displayed.
-    pub(super) fn count(&self, refusal: Refusal) {
+    pub(crate) fn count(&self, refusal: Refusal) {
         self.0[refusal as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -68,6 +74,7 @@ impl Refusals {
             name_connections_refused: read(Refusal::NameConnections),
             handshakes_refused: read(Refusal::Handshakes),
             calls_refused: read(Refusal::Calls),
+            messages_refused: read(Refusal::Messages),
         }
     }
 }
