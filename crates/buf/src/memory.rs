@@ -78,6 +78,16 @@ pub fn admits(bytes: usize) -> bool {
     fits
 }
 
+/// Counts `bytes` that are about to be taken for a peer, until the result is dropped; `None` if
+/// they may not be taken.
+pub fn reserve(bytes: usize) -> Option<Counted> {
+    admits(bytes).then(|| {
+        let mut counted = Counted::default();
+        counted.set(bytes);
+        counted
+    })
+}
+
 /// A buffer of this capacity was allocated, or taken from the spares.
 #[inline]
 pub(crate) fn allocated(capacity: usize) {

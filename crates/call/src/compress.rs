@@ -20,6 +20,8 @@ const LZ4_HEAD_BYTES: usize = 4;
 
 /// The most bytes that one byte of an LZ4 block can decompress to: a length byte that adds 255.
 const LZ4_FACTOR_MAX: usize = 255;
+/// The most bytes that gzip can make of one byte.
+const GZIP_FACTOR_MAX: usize = 1032;
 
 /// Why a compressed body cannot be decompressed. The sender's fault; the same bytes fail again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +115,12 @@ fn claimed_bytes(codec: Codec, body: &[u8]) -> usize {
         _ => None,
     };
     bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize)
+}
+
+/// The most bytes that a body of `body_bytes` can decompress to, within `limit`.
+pub fn decompressed_bytes_max(codec: Codec, body_bytes: usize, limit: usize) -> usize {
+    let factor = if codec == Codec::LZ4 { LZ4_FACTOR_MAX } else { GZIP_FACTOR_MAX };
+    limit.min(body_bytes.saturating_mul(factor))
 }
 
 fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, DecompressError> {

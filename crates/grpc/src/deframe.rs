@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use petasos_buf::memory::LONG_BYTES_MIN;
-use petasos_call::compress::{DecompressError, decompress, decompress_short};
+use petasos_call::compress::{
+    DecompressError, decompress, decompress_short, decompressed_bytes_max,
+};
 use petasos_call::{Code, Codec, Status};
 
 use crate::compress::Compression;
@@ -16,8 +18,6 @@ use crate::usage::{CallUse, Full, Held};
 
 /// Bytes before each message.
 pub(crate) const PREFIX_BYTES: usize = 5;
-/// The most bytes that gzip can make of one byte.
-const GZIP_FACTOR_MAX: usize = 1032;
 
 /// Why a message cannot be read. The sender's fault; nothing more of the stream can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,12 +225,17 @@ impl Deframer {
 
     fn unpack(&self, message: Bytes) -> Result<Framed, FrameError> {
         let limit = self.limit;
-        let bytes_max = limit.min(message.len().saturating_mul(GZIP_FACTOR_MAX));
-        CallUse::admit(self.call.as_ref(), bytes_max)?;
         let unpacked = decompress_short(Codec::GZIP, &message, limit);
         Ok(match unpacked.map_err(|error| refused(error, limit))? {
-            Some(message) => Framed::Plain(counted(message.into(), self.none_held())),
+            Some(message) => {
+                if message.len() >= LONG_BYTES_MIN {
+                    CallUse::admit(self.call.as_ref(), message.len())?;
+                }
+                Framed::Plain(counted(message.into(), self.none_held()))
+            }
             None => {
+                let bytes_max = decompressed_bytes_max(Codec::GZIP, message.len(), limit);
+                CallUse::admit(self.call.as_ref(), bytes_max)?;
                 let mut reserved = self.none_held();
                 reserved.set(bytes_max);
                 Framed::Packed(Packed { message, limit, reserved })

@@ -1,5 +1,5 @@
 //! Where slow decompression happens: in at most half as many places as there are
-//! processors, whatever peers send. Each peer has at most half of these, or waits for them, and
+//! processors, whatever peers send. Each peer has at most half of these, but one, or waits, and
 //! its other messages wait behind that. So peers take turns, however much one of them sends.
 
 use std::num::NonZero;

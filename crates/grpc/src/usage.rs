@@ -18,6 +18,8 @@ use crate::{GrpcConfig, Refusals};
 /// A new connection may take at most this fraction of what is left for windows, so that later ones
 /// still get some.
 const WINDOWS_PART: usize = 8;
+/// How many bytes `h2` may add for each byte of a window, because frames are short.
+const FRAMES_FACTOR: usize = 8;
 /// HTTP/2's initial window, which cannot be taken back.
 pub(crate) const WINDOW_BYTES_MIN: u32 = 65_535;
 
@@ -58,7 +60,8 @@ pub(crate) struct Held {
     charge: Charge,
 }
 
-/// Bytes that a connection's peer may send before they are read. They count until this is dropped.
+/// Bytes that a connection's peer may send before they are read. They count until this is dropped,
+/// with what `h2` may add to them.
 pub(crate) struct Window {
     peer: Arc<PeerUse>,
     bytes: u32,
@@ -102,13 +105,13 @@ impl PeerUse {
     pub(crate) fn window(self: &Arc<PeerUse>, bytes_min: u32, bytes_max: u32) -> Window {
         let all_max = self.half_bytes_max();
         let share = |taken| {
-            let part = all_max.saturating_sub(taken) / WINDOWS_PART;
+            let part = all_max.saturating_sub(taken) / WINDOWS_PART / (1 + FRAMES_FACTOR);
             u32::try_from(part)
                 .unwrap_or(u32::MAX)
                 .min(bytes_max)
                 .max(bytes_min.max(WINDOW_BYTES_MIN))
         };
-        let more = |taken| Some(taken + share(taken) as usize);
+        let more = |taken| Some(taken + with_frames(share(taken)));
         let update = self.window_bytes.fetch_update(RELAXED, RELAXED, more);
         let bytes = share(update.unwrap_or_else(|taken| taken));
         Window { peer: self.clone(), bytes }
@@ -202,11 +205,22 @@ impl Window {
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes
     }
+
+    /// How many bytes `h2` may add to frames that are not read. It adds 256 bytes less a short
+    /// frame's length, and ends the connection beyond that. So clients whose frames have 29 bytes
+    /// or more (messages of 24) wait for the window first.
+    pub(crate) fn frames_bytes_max(&self) -> usize {
+        self.bytes as usize * FRAMES_FACTOR
+    }
+}
+
+fn with_frames(window_bytes: u32) -> usize {
+    window_bytes as usize * (1 + FRAMES_FACTOR)
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
-        self.peer.window_bytes.fetch_sub(self.bytes as usize, RELAXED);
+        self.peer.window_bytes.fetch_sub(with_frames(self.bytes), RELAXED);
     }
 }
 
@@ -244,13 +258,13 @@ mod tests {
 
     #[test]
     fn windows_stay_within_half_of_a_peers_bytes_besides_the_least_ones() {
-        let peer = peer(1, 2 * 64_000_000);
+        let peer = peer(1, 2 * 9 * 64_000_000);
         let windows: Vec<Window> = (0..100).map(|_| peer.window(10, 5_000_000)).collect();
         assert_eq!(windows[0].bytes(), 5_000_000, "one connection is not limited");
         assert!(windows.windows(2).all(|two| two[1].bytes() <= two[0].bytes()));
         assert!(windows[10].bytes() > 2_000_000, "later ones get some: {}", windows[10].bytes());
-        let sum: usize = windows.iter().map(|window| window.bytes() as usize).sum();
-        assert!(sum <= 64_000_000 + windows.len() * WINDOW_BYTES_MIN as usize, "{sum}");
+        let sum: usize = windows.iter().map(|window| with_frames(window.bytes())).sum();
+        assert!(sum <= 9 * (64_000_000 + windows.len() * WINDOW_BYTES_MIN as usize), "{sum}");
         drop(windows);
         assert_eq!(peer.window_bytes.load(RELAXED), 0);
     }

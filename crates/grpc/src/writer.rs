@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h2::Reason;
 use petasos_buf::MsgBuf;
 use petasos_buf::memory::LONG_BYTES_MIN;
-use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
+use petasos_call::{Code, HEAD_BYTES, Metadata, RETRY_PUSHBACK, Status};
 use tokio::time::{Instant, Sleep};
 
 use crate::compress::Compression;
@@ -127,7 +127,10 @@ impl FrameWriter {
             return Ok(());
         }
         let status = Status::resource_exhausted("the client reads too little of its responses");
-        self.send_half.end(&status, &Metadata::new());
+        // The handler has run: who retries calls by their codes must not run it again.
+        let mut no_retry = Metadata::new();
+        no_retry.append(RETRY_PUSHBACK, "-1").expect("it is a key");
+        self.send_half.end(&status, &no_retry);
         Err(status)
     }
 

@@ -235,17 +235,26 @@ fn short_messages_that_wait_end_no_connection() {
         config.bytes_per_peer_max = Some(2 << 20);
         let server = Server::start(service, config).await;
         let connection = server.connect().await;
-        let (mut writer, mut reader) = open(&connection, "/late").await;
-        let mut sent = 0_u32;
-        let soon = Duration::from_millis(200);
-        // As many as the window takes.
-        while let Ok(outcome) = tokio::time::timeout(soon, writer.send(message(&[7; 10]))).await {
-            outcome.expect("the connection lives");
-            sent += 1;
+        let (mut calls, mut sent) = (Vec::new(), Vec::new());
+        for _ in 0..4 {
+            let (mut writer, reader) = open(&connection, "/late").await;
+            let soon = Duration::from_millis(500);
+            let mut count = 0_u32;
+            // As many as the window takes.
+            let bytes = [7; 24];
+            while let Ok(outcome) = tokio::time::timeout(soon, writer.send(message(&bytes))).await {
+                outcome.expect("the connection lives");
+                count += 1;
+            }
+            calls.push((writer, reader));
+            sent.push(count);
         }
+        assert!(sent.iter().sum::<u32>() > 6000, "they fill the connection's window: {sent:?}");
         drop(release);
-        writer.close();
-        assert_eq!(reader.next().await.unwrap().unwrap(), sent.to_be_bytes()[..]);
+        for ((writer, mut reader), count) in calls.into_iter().zip(sent) {
+            writer.close();
+            assert_eq!(reader.next().await.unwrap().unwrap(), count.to_be_bytes()[..]);
+        }
     });
 }
 
@@ -381,6 +390,7 @@ fn issue_10_windows_of_one_address_stay_within_its_memory() {
         let least = u64::from(config.stream_window_bytes);
         let server = Server::start(Service::new(), config).await;
         let (mut held, mut sum, mut last) = (Vec::new(), 0, u64::MAX);
+        let first = window_bytes(&mut connect(&server, OTHER).await).await;
         for _ in 0..CONNECTIONS {
             let mut stream = connect(&server, HOSTILE).await;
             let bytes = window_bytes(&mut stream).await;
@@ -388,8 +398,9 @@ fn issue_10_windows_of_one_address_stay_within_its_memory() {
             (sum, last) = (sum + bytes, bytes);
             held.push(stream);
         }
-        assert!(sum <= (32 << 20) + CONNECTIONS * least, "{sum}");
-        assert!(window_bytes(&mut connect(&server, OTHER).await).await == 4 << 20, "others");
+        // `h2` may add eight times as much to short frames.
+        assert!(sum <= (32 << 20) / 9 + CONNECTIONS * least, "{sum}");
+        assert!(first > least && window_bytes(&mut connect(&server, OTHER).await).await == first);
     });
 }
 

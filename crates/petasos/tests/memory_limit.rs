@@ -13,7 +13,7 @@ use std::time::Duration;
 use flow::generated::{Chunk, FlowClient, FlowServer};
 use flow::*;
 use petasos::grpc::GrpcConfig;
-use petasos::{Channel, Code, Msg, Sender, Server, Status, Streaming, block_on, memory};
+use petasos::{Channel, Code, Codec, Msg, Sender, Server, Status, Streaming, block_on, memory};
 
 const LIMIT_BYTES: usize = 24 << 20;
 const LONG_BYTES: usize = 1 << 20;
@@ -81,6 +81,21 @@ fn flood(service: &Service, client: &FlowClient) -> (usize, usize) {
     (waiting, refused)
 }
 
+/// A message that is short until it is decompressed.
+fn short_messages_that_become_long_are_refused(target: &str) {
+    let channel = Channel::builder(target).compress(Codec::GZIP);
+    let client = FlowClient::new(block_on(channel.connect()).expect("the server is up"));
+    let mut zeros = Msg::<Chunk>::new();
+    zeros.edit().set_bytes(vec![0; 3 * LONG_BYTES]);
+    let call = |zeros| block_on(client.echo(zeros)).map(drop).map_err(|status| status.code());
+    assert_eq!(call(zeros.clone()), Ok(()));
+    let before = memory::usage().refusals;
+    memory::set_limit(used_bytes() + LONG_BYTES);
+    assert_eq!(call(zeros), Err(Code::ResourceExhausted));
+    assert!(memory::usage().refusals > before);
+    memory::set_limit(LIMIT_BYTES);
+}
+
 #[test]
 fn what_peers_send_stays_within_the_processs_account() {
     let service = Service::default();
@@ -96,6 +111,9 @@ fn what_peers_send_stays_within_the_processs_account() {
     assert!(usage.limit_bytes < usize::MAX && usage.refusals == 0, "a loop has set the limit");
     memory::set_limit(LIMIT_BYTES);
 
+    for target in [&over_datagrams, &over_grpc] {
+        short_messages_that_become_long_are_refused(target);
+    }
     for target in [over_datagrams, over_grpc] {
         let client = client(&target);
         let before = memory::usage();

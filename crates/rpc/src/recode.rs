@@ -7,7 +7,8 @@
 
 use core::fmt;
 
-use petasos_buf::MsgBuf;
+use petasos_buf::{MsgBuf, memory};
+use petasos_call::compress::decompressed_bytes_max;
 use petasos_call::{
     Answer, BoundMethod, Codec, CodecSet, Encoding, HEAD_BYTES, Malformed, RequestHead,
     ResponseHead, Status, split,
@@ -149,13 +150,16 @@ pub fn unpacked_short(codec: Codec, body: &[u8], limit: usize) -> Result<Option<
     Ok(petasos_call::compress::decompress_short(codec, body, limit)?)
 }
 
-/// The body of a compressed message; at most `limit` bytes.
+/// The body of a compressed message; at most `limit` bytes. What it may take counts for the process
+/// meanwhile.
 ///
-/// # Errors
-/// The body cannot be decompressed, or is too long: the sender's fault.
+/// # Errors The body cannot be decompressed, or is too long: the sender's fault.
+/// `RESOURCE_EXHAUSTED` also if the process has no memory for it.
 #[cold]
 pub fn unpacked(codec: Codec, body: &[u8], limit: usize) -> Result<Vec<u8>, Status> {
     codec.check(SPOKEN)?;
+    let _reserved = memory::reserve(decompressed_bytes_max(codec, body.len(), limit))
+        .ok_or_else(|| Status::resource_exhausted("there is no memory for the message"))?;
     Ok(petasos_call::compress::decompress(codec, body, limit)?)
 }
 

@@ -118,16 +118,24 @@ impl Shared {
     /// How many bytes a new connection's client may send before they are read: those that all of
     /// its calls may together, unless its peer has many connections.
     fn window(&self, usage: &Arc<PeerUse>) -> Window {
-        let config = &self.config;
-        let of_all = config.stream_window_bytes.saturating_mul(config.streams_max);
-        let bytes_max = config.connection_window_bytes.min(of_all);
-        usage.window(config.stream_window_bytes.min(bytes_max), bytes_max)
+        let bytes_max = self.window_bytes_max();
+        usage.window(self.config.stream_window_bytes.min(bytes_max), bytes_max)
     }
 
-    /// The same for one call. If the connection has little, one that is not read leaves others
-    /// some.
+    /// The same for one call. If the connection has less than it might, a call that is not read
+    /// leaves some to others.
     fn stream_window_bytes(&self, window: &Window) -> u32 {
-        self.config.stream_window_bytes.min((window.bytes() / 4).max(WINDOW_BYTES_MIN))
+        let bytes_max = self.config.stream_window_bytes;
+        match window.bytes() < self.window_bytes_max() {
+            true => bytes_max.min((window.bytes() / 4).max(WINDOW_BYTES_MIN)),
+            false => bytes_max,
+        }
+    }
+
+    fn window_bytes_max(&self) -> u32 {
+        let config = &self.config;
+        let of_all = config.stream_window_bytes.saturating_mul(config.streams_max);
+        config.connection_window_bytes.min(of_all)
     }
 
     fn settings(&self, window: &Window) -> h2::server::Builder {
@@ -138,7 +146,7 @@ impl Shared {
             .max_header_list_size(config.header_bytes_max)
             .initial_window_size(self.stream_window_bytes(window))
             .initial_connection_window_size(window.bytes())
-            .data_frame_budget(frames_budget_bytes(window))
+            .data_frame_budget(window.frames_bytes_max())
             .max_send_buffer_size(config.send_buffer_bytes);
         settings
     }
@@ -172,13 +180,6 @@ impl Shared {
             }
         }
     }
-}
-
-/// How many bytes `h2` may add to frames that a client sends and that are not read. It adds 256
-/// bytes less a short frame's length, and ends the connection beyond that. So clients whose frames
-/// have 15 bytes or more (messages of 10) wait for the window first.
-fn frames_budget_bytes(window: &Window) -> usize {
-    (window.bytes() as usize).saturating_mul(16).min(1 << 30)
 }
 
 /// Closes a connection with all calls that still run on it.

@@ -16,7 +16,7 @@ use petasos_rpc::request::CallParts;
 use petasos_rpc::settings::stream_policy_of;
 use tokio::runtime::Handle;
 
-use self::replay::{KEPT_BYTES_MAX, Replay, Settled};
+use self::replay::{KeptBytes, Replay, Settled};
 use super::{Ends, Sink, Source};
 use crate::caller::ServiceClient;
 use crate::grpc_channel::{Begun, GrpcChannel, Lease, Retrying};
@@ -38,7 +38,7 @@ pub(crate) fn open(
     let of = (service.defaults().cloned(), method);
     let call = Retrying::new(channel, path, head.clone(), of, stream_policy_of);
     let runtime = channel.runtime().clone();
-    if first.as_ref().is_some_and(|first| first.len() > KEPT_BYTES_MAX) {
+    if first.as_ref().is_some_and(|first| !KeptBytes::default().have_room(first.len())) {
         let begun = channel.clone().begin(path.clone(), head, first);
         return Ok(Box::pin(async move {
             let Begun { reader, lease, .. } = InRuntime(runtime, Box::pin(begun)).await?;

@@ -139,6 +139,8 @@ pub fn config() -> GrpcConfig {
     config.connections_max = 1024;
     config.connections_per_address_max = 256;
     config.connections_per_name_max = 512;
+    // One thread serves all.
+    config.handshakes_per_second = 256;
     config.header_bytes_max = 16 << 10;
     config.idle_timeout = Some(Duration::from_secs(600));
     config

@@ -28,7 +28,7 @@ use crate::grpc_channel::{Begun, Lease, Progress, Retrying, SPARE_BYTES_MAX, cop
 
 /// The most bytes that are kept of a stream: gRPC's usual limit. Also without a policy that retries
 /// it, since a server that goes away may refuse it, and it begins elsewhere then.
-pub(super) const KEPT_BYTES_MAX: usize = 256 << 10;
+const KEPT_BYTES_MAX: usize = 256 << 10;
 /// The most bytes that all streams of the process keep. Beyond that, each keeps
 /// [`SPARE_BYTES_MAX`] only.
 const ALL_KEPT_BYTES_MAX: usize = 64 << 20;
@@ -38,7 +38,7 @@ static ALL_KEPT_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that a stream keeps, until it is dropped.
 #[derive(Default)]
-struct KeptBytes(usize);
+pub(super) struct KeptBytes(usize);
 
 impl KeptBytes {
     fn add(&mut self, bytes: usize) {
@@ -47,7 +47,7 @@ impl KeptBytes {
     }
 
     /// Whether `bytes` more can be kept.
-    fn have_room(&self, bytes: usize) -> bool {
+    pub(super) fn have_room(&self, bytes: usize) -> bool {
         let all = ALL_KEPT_BYTES.load(Ordering::Relaxed);
         let max = if all < ALL_KEPT_BYTES_MAX { KEPT_BYTES_MAX } else { SPARE_BYTES_MAX };
         self.0 + bytes <= max
