@@ -11,8 +11,8 @@ use std::time::Duration;
 use petasos_buf::MsgBuf;
 use petasos_call::{Codec, HEAD_BYTES, Metadata, Status};
 use petasos_grpc::{
-    BoxFuture, ClientConfig, ClientHead, Connection, Drain, GrpcConfig, MethodPath, Routes,
-    ServerCall, serve,
+    BoxFuture, ClientConfig, ClientHead, Connection, Drain, GrpcConfig, MethodPath, Routes, Server,
+    ServerCall,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -83,7 +83,9 @@ fn begin() -> (Runtime, SocketAddr) {
         let address = listener.local_addr().expect("it is bound");
         let mut config = GrpcConfig::default();
         config.receive_bytes_max = 1 << 20;
-        tokio::spawn(serve(listener, Arc::new(Echo), config, Drain::new()));
+        // Each input is a connection.
+        config.handshakes_per_second = u32::MAX;
+        tokio::spawn(Server::new(Arc::new(Echo), config, Drain::new()).serve(listener));
         address
     });
     (runtime, address)
