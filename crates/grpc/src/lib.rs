@@ -32,6 +32,7 @@ mod config;
 mod deframe;
 mod drain;
 mod failure;
+mod frames;
 mod headers;
 mod keepalive;
 mod payload;

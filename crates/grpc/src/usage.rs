@@ -142,14 +142,14 @@ impl PeerUse {
 impl CallUse {
     /// Whether a message from the peer may take `bytes` more.
     pub(crate) fn admit(call: Option<&Arc<CallUse>>, bytes: usize) -> Result<(), Full> {
-        if call.is_some_and(|call| !call.may_send(bytes)) {
+        if call.is_some_and(|call| !call.has_room(bytes)) {
             return Err(Full::Peer);
         }
         if memory::admits(bytes) { Ok(()) } else { Err(Full::Process) }
     }
 
-    /// Whether a message to the peer may take so many bytes until the peer has read it.
-    pub(crate) fn may_send(&self, bytes: usize) -> bool {
+    /// Whether a message from or to the peer may take `bytes` more. If not, it counts a refusal.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let has_room = self.peer.has_room(bytes);
         if !has_room {
             self.peer.refusals.count(Refusal::Messages);

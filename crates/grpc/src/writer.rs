@@ -123,7 +123,7 @@ impl FrameWriter {
 
     /// At a server: ends the call if its client has read too little of what it was sent.
     fn check_room(&self, bytes: usize) -> Result<(), Status> {
-        if bytes < LONG_BYTES_MIN || self.usage().is_none_or(|call| call.may_send(bytes)) {
+        if bytes < LONG_BYTES_MIN || self.usage().is_none_or(|call| call.has_room(bytes)) {
             return Ok(());
         }
         let status = Status::resource_exhausted("the client reads too little of its responses");

@@ -13,16 +13,12 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-const HEAD_BYTES: usize = 9;
-/// Where a frame's head has its type.
-const KIND_AT: usize = 3;
-const SETTINGS: u8 = 4;
+use crate::frames::{Frames, SETTINGS};
 
 /// A stream that says when its first bytes are those of SETTINGS.
 pub(super) struct Greeted<T> {
     stream: T,
-    head: [u8; HEAD_BYTES],
-    head_bytes: usize,
+    frames: Frames,
     /// `None` once it is known what came first.
     greeting: Option<oneshot::Sender<()>>,
 }
@@ -31,24 +27,21 @@ impl<T> Greeted<T> {
     /// The receiver fails if the stream ends, or begins with anything else.
     pub(super) fn new(stream: T) -> (Greeted<T>, oneshot::Receiver<()>) {
         let (greeting, greeted) = oneshot::channel();
-        let head = [0; HEAD_BYTES];
-        (Greeted { stream, head, head_bytes: 0, greeting: Some(greeting) }, greeted)
+        (Greeted { stream, frames: Frames::new(0), greeting: Some(greeting) }, greeted)
     }
 
     fn note(&mut self, bytes: &[u8]) {
         if self.greeting.is_none() {
             return;
         }
-        let count = bytes.len().min(HEAD_BYTES - self.head_bytes);
-        self.head[self.head_bytes..][..count].copy_from_slice(&bytes[..count]);
-        self.head_bytes += count;
-        if self.head_bytes == HEAD_BYTES
-            && let Some(greeting) = self.greeting.take()
-            && self.head[KIND_AT] == SETTINGS
-        {
-            // Fails if nobody waits for the connection any more.
-            let _ = greeting.send(());
-        }
+        self.frames.pass(bytes, |head| {
+            if let Some(greeting) = self.greeting.take()
+                && head.kind == SETTINGS
+            {
+                // Fails if nobody waits for the connection any more.
+                let _ = greeting.send(());
+            }
+        });
     }
 }
 

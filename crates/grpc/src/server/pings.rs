@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Duration, Instant};
 
 use crate::config::PingLimit;
+use crate::frames::{DATA, Frames, GOAWAY, HEADERS, PING};
 
 /// How many needless pings a client may send.
 const STRIKES_MAX: u32 = 2;
@@ -26,11 +27,6 @@ const WITHOUT_CALLS: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Bytes of the preface that a client sends before its frames.
 const PREFACE_BYTES: usize = 24;
-const HEAD_BYTES: usize = 9;
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
 const ACK: u8 = 1;
 const ENHANCE_YOUR_CALM: u32 = 11;
 const WHY: &[u8] = b"too_many_pings";
@@ -104,53 +100,6 @@ impl Strikes {
         }
         self.strikes = self.strikes.saturating_add(pings.saturating_sub(free));
         self.strikes > STRIKES_MAX
-    }
-}
-
-/// Finds the frame headers in the bytes of one direction.
-struct Frames {
-    head: [u8; HEAD_BYTES],
-    /// How many bytes of the current header have passed.
-    head_bytes: usize,
-    /// How many bytes pass before the next header.
-    skip: usize,
-}
-
-struct Head {
-    kind: u8,
-    flags: u8,
-    stream: u32,
-}
-
-impl Frames {
-    fn new(skip: usize) -> Frames {
-        Frames { head: [0; HEAD_BYTES], head_bytes: 0, skip }
-    }
-
-    fn pass(&mut self, mut bytes: &[u8], mut found: impl FnMut(Head)) {
-        while !bytes.is_empty() {
-            let skipped = self.skip.min(bytes.len());
-            self.skip -= skipped;
-            bytes = &bytes[skipped..];
-            let count = bytes.len().min(HEAD_BYTES - self.head_bytes);
-            self.head[self.head_bytes..][..count].copy_from_slice(&bytes[..count]);
-            self.head_bytes += count;
-            bytes = &bytes[count..];
-            if self.head_bytes == HEAD_BYTES {
-                self.head_bytes = 0;
-                let [a, b, c, kind, flags, stream @ ..] = self.head;
-                self.skip = u32::from_be_bytes([0, a, b, c]) as usize;
-                found(Head { kind, flags, stream: u32::from_be_bytes(stream) & (u32::MAX >> 1) });
-            }
-        }
-    }
-
-    /// How many bytes of the current frame are still missing, as far as known.
-    fn missing(&self) -> usize {
-        match self.head_bytes {
-            0 => self.skip,
-            begun => HEAD_BYTES - begun,
-        }
     }
 }
 
@@ -282,34 +231,6 @@ fn go_away(stream_last: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn heads_are_found_however_the_bytes_are_cut() {
-        let mut bytes = vec![7; PREFACE_BYTES];
-        bytes.extend([0, 0, 3, HEADERS, 5, 0x80, 0, 0, 9, 1, 2, 3]);
-        bytes.extend([0, 0, 8, PING, ACK, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        bytes.extend([0, 0, 0, DATA, 1, 0, 0, 0, 9]);
-        for size in 1..bytes.len() {
-            let mut frames = Frames::new(PREFACE_BYTES);
-            let mut found = Vec::new();
-            for piece in bytes.chunks(size) {
-                frames.pass(piece, |head| found.push((head.kind, head.flags, head.stream)));
-            }
-            assert_eq!(found, [(HEADERS, 5, 9), (PING, ACK, 0), (DATA, 1, 9)], "{size}");
-            assert_eq!(frames.missing(), 0);
-        }
-    }
-
-    #[test]
-    fn what_a_frame_lacks_is_known() {
-        let mut frames = Frames::new(0);
-        for (byte, missing) in [(0, 8), (0, 7), (2, 6)] {
-            frames.pass(&[byte], |_| {});
-            assert_eq!(frames.missing(), missing);
-        }
-        frames.pass(&[DATA, 0, 0, 0, 0, 1, 77], |_| {});
-        assert_eq!(frames.missing(), 1);
-    }
 
     #[test]
     fn only_needless_pings_count() {
