@@ -113,7 +113,7 @@ impl Daemon {
 
     /// Begins with schemas that are known. To be called before anybody attaches.
     pub fn know(&mut self, schemas: Schemas) {
-        *self.hub.schemas_mut() = schemas;
+        *self.hub.schemas() = schemas;
     }
 
     /// Lets calls leave this host and come in: at sockets that were taken over, if any were.
@@ -216,7 +216,7 @@ impl Daemon {
         let mut before = self.takeover.predecessor.take();
         has_moved |= self.each(now, |member, hub| member.hear_socket(hub, before.as_mut(), now));
         self.takeover.predecessor = before;
-        while let Some(bound) = self.hub.schemas_mut().poll_bound() {
+        while let Some(bound) = self.hub.schemas().poll_bound() {
             self.control.keeper.iter().for_each(|keeper| keeper.used(bound.clone()));
         }
         self.has_left = self.leave(now);

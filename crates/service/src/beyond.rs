@@ -13,6 +13,7 @@ use petasos_call::{Metadata, Status};
 use petasos_engine::{Application as Number, CallId, Peer};
 use petasos_message::NativeMsg;
 
+use crate::host::Export;
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
 use crate::{Binding, BoundMethod};
 
@@ -176,7 +177,7 @@ pub(crate) struct Remote {
     /// By the peer's name.
     pub(crate) peers: HashMap<Arc<str>, u32>,
     /// By service: which application serves it, as of [`Remote::known_changes`].
-    pub(crate) exports: HashMap<Arc<str>, Number>,
+    pub(crate) exports: HashMap<Arc<str>, Export>,
     pub(crate) known_changes: u64,
 }
 

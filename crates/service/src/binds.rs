@@ -5,9 +5,10 @@ use std::sync::Arc;
 use petasos_engine::Application as Number;
 use petasos_schema::Digest;
 
-use crate::application::Memory;
+use crate::application::{Application, Memory};
+use crate::host::{Export, Server};
 use crate::hub::{Hub, HubError, NAMES_MAX};
-use crate::schemas::{BindError, Schemas};
+use crate::schemas::{BindError, Binding, Schemas};
 
 /// Methods that one application has bound.
 const METHODS_MAX: usize = 4096;
@@ -67,16 +68,6 @@ impl<M: Memory> Hub<M> {
         self.bind_named(number, Named::Digest(digest), service, is_served)
     }
 
-    /// The schemas that are known.
-    pub fn schemas(&self) -> &Schemas {
-        &self.schemas
-    }
-
-    /// The same, to load some and evict others.
-    pub fn schemas_mut(&mut self) -> &mut Schemas {
-        &mut self.schemas
-    }
-
     fn bind_named(
         &mut self,
         number: Number,
@@ -84,6 +75,7 @@ impl<M: Memory> Hub<M> {
         service: &str,
         is_served: bool,
     ) -> Result<u16, HubError> {
+        let server = Server { hub: self.id, application: number };
         let application = self.applications.get_mut(&number.0);
         let application = application.ok_or(HubError::NoApplication(number))?;
         let bindings = &application.bindings;
@@ -94,26 +86,53 @@ impl<M: Memory> Hub<M> {
                 return Err(HubError::BoundOtherwise(service.to_owned()));
             }
             if is_served && !std::mem::replace(&mut application.serves[index], true) {
-                self.changes += 1;
+                self.host.add_service(application.export(server, index));
             }
             return Ok(index as u16);
         }
+        let binding = application.binding_of(&mut self.host.schemas(), schema, service)?;
+        self.host.note_change();
+        let bound = application.bind(Arc::new(binding))?;
+        application.serves.push(is_served);
+        if is_served {
+            self.host.add_service(application.export(server, usize::from(bound)));
+        }
+        Ok(bound)
+    }
+}
+
+impl<M: Memory> Application<M> {
+    /// A service of a schema, if the application may bind another one.
+    fn binding_of(
+        &self,
+        schemas: &mut Schemas,
+        schema: Named<'_>,
+        service: &str,
+    ) -> Result<Binding, HubError> {
+        let bindings = &self.bindings;
         let bytes: usize = bindings.iter().map(|bound| bound.known().bytes().len()).sum();
-        let more = schema.bytes(&self.schemas).ok_or(BindError::Unknown)?;
-        if bytes + more > self.schemas.limits().application_bytes_max {
+        let more = schema.bytes(schemas).ok_or(BindError::Unknown)?;
+        if bytes + more > schemas.limits().application_bytes_max {
             return Err(HubError::TooMany);
         }
         let binding = match schema {
-            Named::Bytes(bytes) => self.schemas.bind(bytes, service)?,
-            Named::Digest(digest) => self.schemas.recall(digest, service)?,
+            Named::Bytes(bytes) => schemas.bind(bytes, service)?,
+            Named::Digest(digest) => schemas.recall(digest, service)?,
         };
         let methods: usize = bindings.iter().map(|known| known.methods.len()).sum();
         if bindings.len() >= NAMES_MAX || methods + binding.methods.len() > METHODS_MAX {
             return Err(HubError::TooMany);
         }
-        self.changes += 1;
-        let bound = application.bind(Arc::new(binding))?;
-        application.serves.push(is_served);
-        Ok(bound)
+        Ok(binding)
+    }
+
+    /// A service that it serves, for others than its hub.
+    fn export(&self, server: Server, index: usize) -> Export {
+        Export {
+            server,
+            number: index as u16,
+            binding: self.bindings[index].clone(),
+            message_bytes_max: self.limits.message_bytes_max,
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The applications of a host, and the calls between them.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use petasos_base::Time;
 use petasos_call::Status;
@@ -14,9 +13,9 @@ use thiserror::Error;
 use crate::application::{Application, Body, Memory, Target};
 use crate::applications::Applications;
 use crate::beyond::{BEYOND, Remote};
+use crate::host::{Host, HubId, Server};
 use crate::known::Known;
 use crate::outgoing::Waiting;
-use crate::peers::Peers;
 use crate::routes::Route;
 use crate::schemas::{BindError, MethodAt, Schemas};
 use crate::stats::{Gone, Way};
@@ -56,22 +55,15 @@ pub enum HubError {
 /// Targets of one application; names under which it serves; its bindings.
 pub(crate) const NAMES_MAX: usize = 1024;
 
-/// Applications, and the names under which they serve.
+/// The applications of a runtime.
 pub struct Hub<M> {
-    /// By number, of which none is given twice: what still names one that has gone names nothing.
+    /// By number.
     pub(crate) applications: Applications<M>,
-    next_number: u32,
-    /// By name: who serves.
-    pub(crate) servers: HashMap<Arc<str>, Number>,
-    /// What applications call.
-    peers: Peers,
-    /// Names that no application serves under.
-    reserved: HashSet<Arc<str>>,
-    /// Counts changes of what is bound and served.
-    pub(crate) changes: u64,
-    /// Calls that leave this host or come in, if there is a transport.
+    /// What it shares with the hubs of other runtimes.
+    pub(crate) host: Arc<Host>,
+    pub(crate) id: HubId,
+    /// Calls that leave this hub or come in, if there is a way.
     pub(crate) remote: Option<Remote>,
-    pub(crate) schemas: Schemas,
     wake_at: Time,
     /// Numbers of a turn: kept for its memory.
     turn: Vec<u32>,
@@ -79,31 +71,32 @@ pub struct Hub<M> {
 }
 
 impl<M: Memory> Hub<M> {
-    /// Without applications.
+    /// The only hub of its host, without applications.
     pub fn new(limits: SchemaLimits) -> Hub<M> {
-        let (applications, servers) = (Applications::new(), HashMap::new());
-        let schemas = Schemas::new(limits);
-        let (wake_at, turn) = (Time::NEVER, Vec::new());
-        let (next_number, reserved, changes, remote) = (0, HashSet::new(), 0, None);
-        let (gone, peers) = (Gone::default(), Peers::default());
+        Hub::on(&Host::new(limits))
+    }
+
+    /// Another hub of a host, without applications.
+    pub fn on(host: &Arc<Host>) -> Hub<M> {
         Hub {
-            applications,
-            next_number,
-            servers,
-            peers,
-            reserved,
-            changes,
-            remote,
-            schemas,
-            wake_at,
-            turn,
-            gone,
+            applications: Applications::new(),
+            host: host.clone(),
+            id: host.add_hub(),
+            remote: None,
+            wake_at: Time::NEVER,
+            turn: Vec::new(),
+            gone: Gone::default(),
         }
+    }
+
+    /// Its number at its host.
+    pub fn id(&self) -> HubId {
+        self.id
     }
 
     /// The number for an application that is about to be [added](Hub::add).
     pub fn next_number(&self) -> Number {
-        Number(self.next_number)
+        self.host.next_application()
     }
 
     /// Adds an application.
@@ -111,14 +104,15 @@ impl<M: Memory> Hub<M> {
     /// # Panics
     /// If it has another number than [`Hub::next_number`].
     pub fn add(&mut self, mut application: Application<M>) {
-        assert_eq!(application.number(), self.next_number(), "numbers are given by the hub");
+        let number = application.number();
+        assert_eq!(number, self.next_number(), "numbers are given by the hub");
         let user = application.user.filter(|_| !application.is_proved);
         if application.is_proved || user.is_some() {
             let name = (application.name(), user);
-            application.policed = self.peers.application(name, application.number());
+            application.policed = self.host.policed(name, number);
         }
-        self.applications.insert(self.next_number, application);
-        self.next_number = self.next_number.checked_add(1).expect("fewer than 2^32 attach");
+        self.applications.insert(number.0, application);
+        self.host.add_application();
     }
 
     /// An application.
@@ -138,7 +132,7 @@ impl<M: Memory> Hub<M> {
             return Err(HubError::TooMany);
         }
         let index = known.unwrap_or_else(|| {
-            let (name, peer) = self.peers.number(name);
+            let (name, peer) = self.host.peer(name);
             targets.push(Target { name, peer });
             targets.len() - 1
         });
@@ -147,7 +141,7 @@ impl<M: Memory> Hub<M> {
 
     /// Lets no application serve under a name.
     pub fn reserve(&mut self, name: &str) {
-        self.reserved.insert(name.into());
+        self.host.reserve(name);
     }
 
     /// An application serves what it has bound under a name.
@@ -156,28 +150,20 @@ impl<M: Memory> Hub<M> {
     /// See [`HubError`].
     pub fn serve(&mut self, number: Number, name: &str) -> Result<(), HubError> {
         self.application(number).ok_or(HubError::NoApplication(number))?;
-        if self.reserved.contains(name) {
-            return Err(HubError::Reserved(name.to_owned()));
-        }
-        match self.servers.get(name) {
-            Some(other) if *other == number => return Ok(()),
-            Some(_) => return Err(HubError::NameTaken(name.to_owned())),
-            None => {}
-        }
-        if self.servers.values().filter(|server| **server == number).count() >= NAMES_MAX {
-            return Err(HubError::TooMany);
-        }
-        self.servers.insert(name.into(), number);
-        self.changes += 1;
-        Ok(())
+        self.host.serve(name, Server { hub: self.id, application: number })
+    }
+
+    /// The schemas that are known, on all hubs of the host. Nobody binds any meanwhile.
+    pub fn schemas(&self) -> MutexGuard<'_, Schemas> {
+        self.host.schemas()
     }
 
     /// An application has gone, or is to go. Calls to it fail, and those that it has made are
     /// cancelled.
     pub fn remove(&mut self, number: Number, now: Time) {
         let Some(mut application) = self.applications.remove(&number.0) else { return };
-        self.servers.retain(|_, server| *server != number);
-        self.changes += 1;
+        self.host.remove(number);
+        self.forget_exports();
         let mut calls: Vec<Known> = application.calls.drain(..).flatten().collect();
         for known in &mut calls {
             known.give_up(&mut application.stats, known.method.of(&application.bindings));
@@ -205,7 +191,7 @@ impl<M: Memory> Hub<M> {
         }
         // What it alone has bound is spare now.
         drop(application);
-        self.schemas.trim(0);
+        self.host.schemas().trim(0);
     }
 
     /// Runs all datapaths once, and passes on what has passed them. Says whether anything moved.
@@ -222,6 +208,7 @@ impl<M: Memory> Hub<M> {
     fn turn_each(&mut self, now: Time, run: impl Fn(&mut Datapath) -> Turn) -> bool {
         let mut has_moved = false;
         self.wake_at = Time::NEVER;
+        self.forget_old_exports();
         let mut numbers = std::mem::take(&mut self.turn);
         numbers.clear();
         numbers.extend(self.applications.keys());
@@ -298,7 +285,7 @@ impl<M: Memory> Hub<M> {
 
     /// Begins a call in the datapath of the application that serves it.
     fn connect(&mut self, number: Number, id: CallId, now: Time) -> Result<(), Status> {
-        let changes = self.changes;
+        let changes = self.host.changes();
         let caller = self.application(number).expect("it calls");
         let known = caller.known(id).expect("its request is there");
         let call = caller.datapath.call(id).expect("its request is there").clone();
@@ -339,7 +326,7 @@ impl<M: Memory> Hub<M> {
 
     /// Who serves what a call calls. It is known from now on.
     fn find_route(&mut self, number: Number, id: CallId) -> Result<Route, Status> {
-        let changes = self.changes;
+        let changes = self.host.changes();
         let caller = self.application(number).expect("it calls");
         let known = caller.known(id).expect("its request is there");
         let (target, at) = (known.target, known.method);
@@ -347,13 +334,14 @@ impl<M: Memory> Hub<M> {
         let binding = caller.bindings[usize::from(at.binding)].clone();
         let target = caller.targets.get(target as usize).map(|target| target.name.clone());
         let target = target.ok_or_else(|| Status::internal("there is no such target"))?;
-        let server = self.servers.get(&target).copied();
+        let server = self.host.server(&target);
         let has_transport = self.remote.is_some();
         let unavailable = || {
             let beyond = if has_transport { "" } else { ", and the service calls no other hosts" };
             Status::unavailable(format!("no application serves `{target}`{beyond}"))
         };
         let server = server.ok_or_else(unavailable)?;
+        let server = server.application;
         let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
         let route = Route { server, method: served(callee, &binding, usize::from(at.method))? };
         let caller = self.application(number).expect("it calls");

@@ -40,6 +40,7 @@ mod crowd;
 mod fields;
 mod flow;
 mod granting;
+mod host;
 mod hub;
 mod identity;
 mod incoming;
@@ -60,6 +61,7 @@ pub use application::{Application, Detached, Memory};
 pub use beyond::{
     Encoded, Outgoing, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits, RemoteOutcome,
 };
+pub use host::{Host, HubId};
 pub use hub::{Hub, HubError, TargetId};
 pub use limits::ApplicationLimits;
 pub use petasos_schema::{Digest, Hash};

@@ -46,11 +46,8 @@ impl<M: Memory> Hub<M> {
     }
 
     /// The names under which an application serves, in order.
-    pub fn served_by(&self, number: Number) -> Vec<&str> {
-        let its = self.servers.iter().filter(|(_, server)| **server == number);
-        let mut names: Vec<&str> = its.map(|(name, _)| &**name).collect();
-        names.sort_unstable();
-        names
+    pub fn served_by(&self, number: Number) -> Vec<Arc<str>> {
+        self.host.served_by(number)
     }
 
     /// What applications had counted that have gone.
@@ -60,6 +57,7 @@ impl<M: Memory> Hub<M> {
 
     /// Bytes of the schemas that are known, and the most that may be.
     pub fn schema_bytes(&self) -> (usize, usize) {
-        (self.schemas.bytes(), self.schemas.limits().bytes_max)
+        let schemas = self.host.schemas();
+        (schemas.bytes(), schemas.limits().bytes_max)
     }
 }

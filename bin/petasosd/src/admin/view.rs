@@ -226,7 +226,7 @@ pub fn schema(
     request: &proto::GetSchemaRequest,
 ) -> Result<Msg<proto::GetSchemaResponse>, Status> {
     let digest: Digest = request.digest().parse().map_err(StepError::from)?;
-    let known = world.hub.schemas().get(digest).ok_or(StepError::NoSchema(digest))?;
+    let known = world.hub.schemas().get(digest).cloned().ok_or(StepError::NoSchema(digest))?;
     let mut response = proto::GetSchemaResponse::new();
     response.edit().set_schema(known.bytes());
     Ok(response)

@@ -161,7 +161,7 @@ impl Changer<'_, '_> {
 
     /// Loads a schema. Gives its digest, and whether it was not loaded before.
     pub(super) fn load(&mut self, schema: &[u8]) -> Result<(Digest, bool), BindError> {
-        let (digest, is_new) = self.world.hub.schemas_mut().load(schema, true)?;
+        let (digest, is_new) = self.world.hub.schemas().load(schema, true)?;
         if is_new {
             self.undo.push(Undo::Unload(digest));
         }
@@ -171,7 +171,7 @@ impl Changer<'_, '_> {
     /// Forgets a schema. Says whether it was known in memory; if not, only its file is removed.
     pub(super) fn evict(&mut self, digest: Digest) -> Result<bool, StepError> {
         let keeps = self.world.control.keeper.is_some();
-        let was_known = match self.world.hub.schemas_mut().evict(digest) {
+        let was_known = match self.world.hub.schemas().evict(digest) {
             Ok((schema, was_loaded)) => {
                 self.undo.push(Undo::Load(schema, was_loaded));
                 true
@@ -225,11 +225,11 @@ impl Changer<'_, '_> {
                     continue;
                 }
                 Undo::Unload(digest) => {
-                    self.world.hub.schemas_mut().unload(digest);
+                    self.world.hub.schemas().unload(digest);
                     continue;
                 }
                 Undo::Load(schema, was_loaded) => {
-                    let loaded = self.world.hub.schemas_mut().load(schema.bytes(), was_loaded);
+                    let loaded = self.world.hub.schemas().load(schema.bytes(), was_loaded);
                     not_undone.extend(loaded.err().map(|error| error.to_string()));
                     continue;
                 }

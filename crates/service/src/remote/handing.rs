@@ -157,7 +157,7 @@ impl<M: Memory> Hub<M> {
         self.remote.as_ref()?;
         let caller = self.applications.get(&number.0)?;
         let target = &caller.targets.get(caller.known(id)?.target as usize)?.name;
-        (!self.servers.contains_key(target)).then(|| target.clone())
+        self.host.server(target).is_none().then(|| target.clone())
     }
 
     /// Begins a call that is for the transport. It is ours until the transport has taken it.

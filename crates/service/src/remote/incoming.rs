@@ -1,17 +1,17 @@
 //! Calls that come in from other hosts.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};
-use petasos_engine::{Application as Number, Call, Direction, ItemKind, Peer, Submission};
+use petasos_engine::{Call, Direction, ItemKind, Peer, Submission};
 use petasos_schema::Hash;
 
 use super::handing::decode;
 use crate::Binding;
 use crate::application::Memory;
 use crate::beyond::{Encoded, Remote, far};
+use crate::host::Export;
 use crate::hub::Hub;
 use crate::incoming::attempt;
 use crate::known::Known;
@@ -44,16 +44,16 @@ pub struct Incoming<'a> {
 /// [`Hub::export_changes`] changes.
 #[derive(Clone, Debug)]
 pub struct RouteIn {
-    server: Number,
-    binding: Arc<Binding>,
-    /// In that binding.
-    at: MethodAt,
+    export: Export,
+    /// In its binding.
+    method: u16,
 }
 
 impl RouteIn {
     /// The types of requests and responses, by the schema of the application that serves them.
     pub fn message_hashes(&self) -> [Hash; 2] {
-        self.binding.message_hashes(&self.binding.methods[usize::from(self.at.method)])
+        let binding = &self.export.binding;
+        binding.message_hashes(&binding.methods[usize::from(self.method)])
     }
 }
 
@@ -104,13 +104,9 @@ impl<M: Memory> Hub<M> {
         self.refresh_exports();
         let remote = self.remote.as_ref().expect("calls come in from a transport");
         let unavailable = || Status::unavailable("no application serves this");
-        let server = *remote.exports.get(service).ok_or_else(unavailable)?;
-        let callee = self.applications.get(&server.0).ok_or_else(unavailable)?;
-        let mut bindings = (0..).zip(&callee.bindings);
-        let found = bindings.find(|(_, binding)| *binding.service == *service);
-        let (number, binding) = found.ok_or_else(unavailable)?;
-        let at = MethodAt { binding: number, method: method_index(binding, method, is_stream)? };
-        Ok(RouteIn { server, binding: binding.clone(), at })
+        let export = remote.exports.get(service).ok_or_else(unavailable)?;
+        let method = method_index(&export.binding, method, is_stream)?;
+        Ok(RouteIn { export: export.clone(), method })
     }
 
     /// Like [`Hub::begin_remote`], of a call whose server is known: with its message if it is
@@ -125,7 +121,8 @@ impl<M: Memory> Hub<M> {
         (message, metadata, deadline): (Option<Encoded<'_>>, Metadata, Time),
         now: Time,
     ) -> Result<RemoteCall, Status> {
-        let RouteIn { server, binding, at } = route;
+        let Export { server, number, binding, .. } = &route.export;
+        let (server, at) = (server.application, MethodAt { binding: *number, method: route.method });
         self.remote.as_ref().expect("calls come in from a transport").check_room()?;
         let unavailable = || Status::unavailable("no application serves this");
         let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
@@ -154,8 +151,8 @@ impl<M: Memory> Hub<M> {
         let id = callee.datapath.begin(began).map_err(|_| full())?;
         let number = callee.next_number();
         let remote = self.remote.as_mut().expect("there is a transport");
-        let call = remote.insert((*server, id), |_| None);
-        let mut known = Known::new((id, number), (*at, peer.0), now);
+        let call = remote.insert((server, id), |_| None);
+        let mut known = Known::new((id, number), (at, peer.0), now);
         known.far = Some(far(call));
         callee.remember_served(known, Way::FromRemote);
         let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
@@ -185,38 +182,39 @@ impl<M: Memory> Hub<M> {
     /// What applications of this host serve, each service once: that of the application that has
     /// attached first, if several serve it.
     pub fn exports(&self) -> Vec<Arc<Binding>> {
-        self.exporters().into_values().map(|(_, binding)| binding.clone()).collect()
+        self.host.exports().into_values().map(|export| export.binding).collect()
     }
 
     /// Changes whenever [`Hub::exports`] may.
     pub fn export_changes(&self) -> u64 {
-        self.changes
-    }
-
-    fn exporters(&self) -> HashMap<Arc<str>, (Number, &Arc<Binding>)> {
-        let mut found = HashMap::new();
-        for application in self.applications.values() {
-            if !self.servers.values().any(|server| *server == application.number) {
-                continue;
-            }
-            for (_, binding) in application.served_bindings() {
-                let entry = found.entry(binding.service.clone());
-                entry.or_insert((application.number, binding));
-            }
-        }
-        found
+        self.host.changes()
     }
 
     fn refresh_exports(&mut self) {
-        let is_known = |remote: &Remote| remote.known_changes == self.changes;
-        if self.remote.as_ref().is_none_or(is_known) {
-            return;
+        let changes = self.host.changes();
+        if let Some(remote) = &mut self.remote
+            && remote.known_changes != changes
+        {
+            (remote.exports, remote.known_changes) = (self.host.exports(), changes);
         }
-        let exporters = self.exporters().into_iter();
-        let exports = exporters.map(|(service, (number, _))| (service, number)).collect();
-        let changes = self.changes;
+    }
+
+    /// Drops what is known of what applications serve, and with it the schemas of those that have
+    /// gone.
+    pub(crate) fn forget_exports(&mut self) {
         if let Some(remote) = &mut self.remote {
-            (remote.exports, remote.known_changes) = (exports, changes);
+            remote.exports.clear();
+            remote.known_changes = u64::MAX;
+        }
+    }
+
+    /// The same, if it is old.
+    #[inline]
+    pub(crate) fn forget_old_exports(&mut self) {
+        let changes = self.host.changes();
+        let is_old = |remote: &Remote| remote.known_changes != changes && !remote.exports.is_empty();
+        if self.remote.as_ref().is_some_and(is_old) {
+            self.forget_exports();
         }
     }
 }

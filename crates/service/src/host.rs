@@ -1,0 +1,205 @@
+//! What the hubs of one service share.
+//!
+//! Each runtime of the service, which is a thread, has a hub of its own, with the applications that
+//! it runs. All hubs of a host have one [`Host`]: the schemas that are known, the numbers by which
+//! policies tell applications, peers and methods apart, and the names under which applications
+//! serve. So a policy means the same everywhere, and a name has one server.
+//!
+//! # Invariants
+//!
+//! - [`Host::changes`] grows with each change of what is bound or served, after the change was made.
+//!   What a hub has found at a count holds while the count is the same.
+//! - Calls take no lock here: a hub looks again only after a change.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use petasos_base::sync::{AtomicU32, AtomicU64, Ordering};
+use petasos_engine::{Application as Number, Peer};
+
+use crate::hub::{HubError, NAMES_MAX};
+use crate::peers::{Peers, Policed};
+use crate::{Binding, SchemaLimits, Schemas};
+
+/// A hub, by its number at its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HubId(pub u32);
+
+/// Where a name is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) hub: HubId,
+    pub(crate) application: Number,
+}
+
+/// An application's service, as other hubs and other hosts call it.
+#[derive(Clone, Debug)]
+pub(crate) struct Export {
+    pub(crate) server: Server,
+    /// The binding's number there.
+    pub(crate) number: u16,
+    pub(crate) binding: Arc<Binding>,
+    /// The longest message that the application takes.
+    pub(crate) message_bytes_max: usize,
+}
+
+/// What an application serves.
+#[derive(Default)]
+struct Served {
+    services: Vec<Export>,
+    /// How many names it has.
+    names: usize,
+}
+
+#[derive(Default)]
+struct Names {
+    servers: HashMap<Arc<str>, Server>,
+    /// Names that no application serves under.
+    reserved: HashSet<Arc<str>>,
+    /// In the order in which applications have attached.
+    served: BTreeMap<u32, Served>,
+    /// Of applications, by the names that they have and those that they call.
+    peers: Peers,
+}
+
+/// What the hubs of one service share.
+pub struct Host {
+    schemas: Mutex<Schemas>,
+    names: Mutex<Names>,
+    /// Counts changes of what is bound and served.
+    changes: AtomicU64,
+    /// For the next application. None is given twice: what still names one that has gone names
+    /// nothing.
+    next_application: AtomicU32,
+    next_hub: AtomicU32,
+}
+
+impl Host {
+    /// Without hubs.
+    pub fn new(limits: SchemaLimits) -> Arc<Host> {
+        Arc::new(Host {
+            schemas: Mutex::new(Schemas::new(limits)),
+            names: Mutex::default(),
+            changes: AtomicU64::new(0),
+            next_application: AtomicU32::new(0),
+            next_hub: AtomicU32::new(0),
+        })
+    }
+
+    /// The schemas that are known. Others cannot bind meanwhile.
+    pub fn schemas(&self) -> MutexGuard<'_, Schemas> {
+        locked(&self.schemas)
+    }
+
+    /// Changes whenever what applications have bound or serve does.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Lets no application serve under a name.
+    pub(crate) fn reserve(&self, name: &str) {
+        self.names().reserved.insert(name.into());
+    }
+
+    pub(crate) fn add_hub(&self) -> HubId {
+        HubId(self.next_hub.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The number for the next application.
+    pub(crate) fn next_application(&self) -> Number {
+        Number(self.next_application.load(Ordering::Relaxed))
+    }
+
+    /// An application has got that number.
+    pub(crate) fn add_application(&self) {
+        let number = self.next_application.fetch_add(1, Ordering::Relaxed);
+        assert!(number < u32::MAX - 1, "fewer than 2^32 attach");
+    }
+
+    /// As what policies know an application: see [`Peers::application`].
+    pub(crate) fn policed(&self, name: (&str, Option<u32>), number: Number) -> Policed {
+        self.names().peers.application(name, number)
+    }
+
+    /// The number of a name that an application calls: see [`Peers::number`].
+    pub(crate) fn peer(&self, name: &str) -> (Arc<str>, Peer) {
+        self.names().peers.number(name)
+    }
+
+    /// An application serves under a name.
+    pub(crate) fn serve(&self, name: &str, server: Server) -> Result<(), HubError> {
+        let names = &mut *self.names();
+        if names.reserved.contains(name) {
+            return Err(HubError::Reserved(name.to_owned()));
+        }
+        match names.servers.get(name) {
+            Some(other) if *other == server => return Ok(()),
+            Some(_) => return Err(HubError::NameTaken(name.to_owned())),
+            None => {}
+        }
+        let served = names.served.entry(server.application.0).or_default();
+        if served.names >= NAMES_MAX {
+            return Err(HubError::TooMany);
+        }
+        served.names += 1;
+        names.servers.insert(name.into(), server);
+        self.note_change();
+        Ok(())
+    }
+
+    /// An application has bound a service that it serves.
+    pub(crate) fn add_service(&self, export: Export) {
+        let served = &mut self.names().served;
+        served.entry(export.server.application.0).or_default().services.push(export);
+        self.note_change();
+    }
+
+    /// Who serves under a name.
+    pub(crate) fn server(&self, name: &str) -> Option<Server> {
+        self.names().servers.get(name).copied()
+    }
+
+    /// An application has gone.
+    pub(crate) fn remove(&self, application: Number) {
+        let names = &mut *self.names();
+        if names.served.remove(&application.0).is_some_and(|served| served.names > 0) {
+            names.servers.retain(|_, server| server.application != application);
+        }
+        self.note_change();
+    }
+
+    /// The names under which an application serves, in order.
+    pub(crate) fn served_by(&self, application: Number) -> Vec<Arc<str>> {
+        let names = self.names();
+        let its = names.servers.iter().filter(|(_, server)| server.application == application);
+        let mut found: Vec<_> = its.map(|(name, _)| name.clone()).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// What applications serve that have names, each service once: that of the application that has
+    /// attached first, if several serve it.
+    pub(crate) fn exports(&self) -> HashMap<Arc<str>, Export> {
+        let names = self.names();
+        let named = names.served.values().filter(|served| served.names > 0);
+        let mut found = HashMap::new();
+        for export in named.flat_map(|served| &served.services) {
+            found.entry(export.binding.service.clone()).or_insert_with(|| export.clone());
+        }
+        found
+    }
+
+    /// Something that is bound or served has changed.
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        locked(&self.names)
+    }
+}
+
+/// A panic elsewhere leaves nothing half done here.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
