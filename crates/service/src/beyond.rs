@@ -1,4 +1,5 @@
-//! The calls with one end on another host, and their messages that wait for the transport.
+//! The calls with one end beyond this hub, and their messages that wait for what carries them: the
+//! transport, to other hosts, or the crossing, to other hubs of the host.
 //! [`remote`](crate::remote) describes how they begin and end.
 
 use std::collections::{HashMap, VecDeque};
@@ -13,8 +14,10 @@ use petasos_call::{Metadata, Status};
 use petasos_engine::{Application as Number, CallId, Peer};
 use petasos_message::NativeMsg;
 
-use crate::host::Export;
+use crate::host::{Export, HubId};
+use crate::remote::{RemoteCaller, Through};
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
+use crate::routes::Routes;
 use crate::{Binding, BoundMethod};
 
 /// How much may be under way to and from other hosts.
@@ -74,9 +77,33 @@ pub struct Outgoing {
     pub caller: Arc<str>,
     /// That name is proved.
     pub is_proved: bool,
+    /// Of a call that goes to another hub.
+    pub(crate) crossing: Option<Box<ToHub>>,
+}
+
+/// What another hub of the host is told of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct ToHub {
+    /// Which one it is.
+    pub(crate) hub: HubId,
+    /// The application that is called; none if the call leaves the host there.
+    pub(crate) server: Option<Number>,
+    /// As what policies know the caller.
+    pub(crate) caller: RemoteCaller,
+    /// The number by which the server's descriptors name the caller.
+    pub(crate) partner: u32,
+    /// The caller is an application of this host.
+    pub(crate) is_of_host: bool,
+    /// The longest message that the caller takes.
+    pub(crate) message_bytes_max: usize,
 }
 
 impl Outgoing {
+    /// The hub that it goes to.
+    pub(crate) fn to_hub(&self) -> Option<HubId> {
+        self.crossing.as_ref().map(|crossing| crossing.hub)
+    }
+
     /// The method.
     pub fn method(&self) -> &BoundMethod {
         &self.binding.methods[usize::from(self.method)]
@@ -117,6 +144,8 @@ pub enum Encoded<'a> {
     /// An image of the type, by the binding of the application at this host's end: this range of a
     /// buffer. Nothing of it was checked.
     Native(MsgBuf, Range<usize>),
+    /// From another hub of this host, which has checked it.
+    Checked(NativeMsg),
 }
 
 /// How a call has ended at another host.
@@ -148,8 +177,30 @@ pub(crate) enum Queued {
     Room(RemoteCall),
 }
 
+/// What takes a call beyond this hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// To or from another host.
+    Transport,
+    /// To or from another hub of this host.
+    Hub(HubId),
+}
+
+impl Carrier {
+    /// The index of its queue.
+    const fn queue(self) -> usize {
+        match self {
+            Carrier::Transport => 0,
+            Carrier::Hub(_) => 1,
+        }
+    }
+}
+
 /// A call that is not done.
 pub(crate) struct Entry {
+    pub(crate) carrier: Carrier,
+    /// Of a call that neither begins nor ends at this hub: its other half.
+    pub(crate) through: Option<Box<Through>>,
     /// The end at this host.
     pub(crate) application: Number,
     pub(crate) id: CallId,
@@ -173,12 +224,15 @@ pub(crate) struct Remote {
     pub(crate) limits: RemoteLimits,
     pub(crate) calls: RemoteCalls<Entry>,
     names: Names,
-    pub(crate) queue: VecDeque<Queued>,
+    /// What the transport is to do, and what the crossing is.
+    pub(crate) queues: [VecDeque<Queued>; 2],
     /// By the peer's name.
     pub(crate) peers: HashMap<Arc<str>, u32>,
     /// By service: which application serves it, as of [`Remote::known_changes`].
     pub(crate) exports: HashMap<Arc<str>, Export>,
     pub(crate) known_changes: u64,
+    /// Of calls from other hubs: by server and method.
+    pub(crate) routes: Routes,
 }
 
 impl Remote {
@@ -187,10 +241,11 @@ impl Remote {
             limits,
             calls: RemoteCalls::default(),
             names: Names::default(),
-            queue: VecDeque::new(),
+            queues: Default::default(),
             peers: HashMap::new(),
             exports: HashMap::new(),
             known_changes: u64::MAX,
+            routes: Routes::default(),
         }
     }
 
@@ -199,24 +254,27 @@ impl Remote {
         // Of each call there are a begin, a cancel and a notice of each kind in the queue at most;
         // of those that are over before the transport has looked, the begin stays.
         let is_full = self.calls.len() >= self.limits.calls_max
-            || self.queue.len() >= 4 * self.limits.calls_max;
+            || self.queues.iter().any(|queue| queue.len() >= 4 * self.limits.calls_max);
         if is_full {
             return Err(Status::resource_exhausted("too many calls leave or enter this host"));
         }
         Ok(())
     }
 
-    /// A call begins: from this host, if there is something to begin with, which is told the
+    /// A call begins: from this hub, if there is something to begin with, which is told the
     /// call's name.
     pub(crate) fn insert(
         &mut self,
         (application, id): (Number, CallId),
+        carrier: Carrier,
         begin: impl FnOnce(RemoteCall) -> Option<Box<Outgoing>>,
     ) -> RemoteCall {
         let call = self.names.take();
         let begin = begin(call);
         let is_outgoing = begin.is_some();
         let entry = Entry {
+            carrier,
+            through: None,
             application,
             id,
             is_outgoing,
@@ -236,7 +294,7 @@ impl Remote {
         let mut entry = self.calls.remove(call)?;
         self.names.release(call);
         if std::mem::take(&mut entry.is_refused) {
-            self.queue.push_back(Queued::Room(call));
+            self.queues[entry.carrier.queue()].push_back(Queued::Room(call));
         }
         Some(entry)
     }
@@ -252,7 +310,7 @@ impl Remote {
         let bytes = message.as_ref().map_or(0, |message| message.image().len());
         entry.bytes += bytes;
         (begin.message, begin.metadata, begin.deadline) = (message, metadata, deadline);
-        self.queue.push_back(Queued::Begin(call));
+        self.queues[entry.carrier.queue()].push_back(Queued::Begin(call));
         bytes
     }
 
@@ -265,7 +323,7 @@ impl Remote {
         // What is not with the transport yet is looked at when it is.
         if !entry.is_told && entry.begin.is_none() {
             entry.is_told = true;
-            self.queue.push_back(Queued::Ready(call));
+            self.queues[entry.carrier.queue()].push_back(Queued::Ready(call));
         }
         bytes
     }
@@ -282,7 +340,7 @@ impl Remote {
     pub(crate) fn tell_room(&mut self, call: RemoteCall) {
         let Some(entry) = self.calls.get_mut(call) else { return };
         if std::mem::take(&mut entry.is_refused) {
-            self.queue.push_back(Queued::Room(call));
+            self.queues[entry.carrier.queue()].push_back(Queued::Room(call));
         }
     }
 
@@ -290,7 +348,7 @@ impl Remote {
     pub(crate) fn cancel(&mut self, call: RemoteCall) -> Option<Entry> {
         let entry = self.remove(call)?;
         if entry.begin.is_none() {
-            self.queue.push_back(Queued::Cancel(call));
+            self.queues[entry.carrier.queue()].push_back(Queued::Cancel(call));
         }
         Some(entry)
     }

@@ -72,7 +72,12 @@ pub struct Host {
     /// nothing.
     next_application: AtomicU32,
     next_hub: AtomicU32,
+    /// The number of the hub whose calls a transport carries to other hosts.
+    transport: AtomicU32,
 }
+
+/// No hub has a transport.
+const NONE: u32 = u32::MAX;
 
 impl Host {
     /// Without hubs.
@@ -83,6 +88,7 @@ impl Host {
             changes: AtomicU64::new(0),
             next_application: AtomicU32::new(0),
             next_hub: AtomicU32::new(0),
+            transport: AtomicU32::new(NONE),
         })
     }
 
@@ -99,6 +105,18 @@ impl Host {
     /// Lets no application serve under a name.
     pub(crate) fn reserve(&self, name: &str) {
         self.names().reserved.insert(name.into());
+    }
+
+    /// A hub has a transport.
+    pub(crate) fn set_transport(&self, hub: HubId) {
+        self.transport.store(hub.0, Ordering::Relaxed);
+        self.note_change();
+    }
+
+    /// The hub that has a transport, if one has.
+    pub(crate) fn transport(&self) -> Option<HubId> {
+        let hub = self.transport.load(Ordering::Relaxed);
+        (hub != NONE).then_some(HubId(hub))
     }
 
     pub(crate) fn add_hub(&self) -> HubId {

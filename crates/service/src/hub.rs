@@ -293,12 +293,11 @@ impl<M: Memory> Hub<M> {
         let (identity, caller_number) = (caller.identity(), caller.policed.number);
         let route = match caller.routes.get(wanted, changes) {
             Some(route) => route,
-            None => match self.target_beyond(number, id) {
-                Some(target) => return self.connect_beyond((number, id), target),
-                None => self.find_route(number, id)?,
-            },
+            None => self.find_route(number, id)?,
         };
-        let Route { server, method } = route;
+        let Route::Here { server, method } = route else {
+            return self.connect_beyond((number, id), route);
+        };
         let gone = || Status::unavailable("the server has gone");
         let callee = self.applications.get_mut(&server.0).ok_or_else(gone)?;
         if !callee.takes_calls() {
@@ -334,16 +333,16 @@ impl<M: Memory> Hub<M> {
         let binding = caller.bindings[usize::from(at.binding)].clone();
         let target = caller.targets.get(target as usize).map(|target| target.name.clone());
         let target = target.ok_or_else(|| Status::internal("there is no such target"))?;
-        let server = self.host.server(&target);
-        let has_transport = self.remote.is_some();
-        let unavailable = || {
-            let beyond = if has_transport { "" } else { ", and the service calls no other hosts" };
-            Status::unavailable(format!("no application serves `{target}`{beyond}"))
+        let why = "and the service calls no other hosts";
+        let nobody = || Status::unavailable(format!("no application serves `{target}`, {why}"));
+        let route = match self.host.server(&target) {
+            Some(Server { hub, application: server }) if hub == self.id => {
+                let callee = self.applications.get(&server.0).ok_or_else(nobody)?;
+                Route::Here { server, method: served(callee, &binding, usize::from(at.method))? }
+            }
+            Some(server) => Route::There(server),
+            None => Route::Beyond(self.host.transport().ok_or_else(nobody)?),
         };
-        let server = server.ok_or_else(unavailable)?;
-        let server = server.application;
-        let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
-        let route = Route { server, method: served(callee, &binding, usize::from(at.method))? };
         let caller = self.application(number).expect("it calls");
         caller.routes.insert(wanted, changes, route);
         Ok(route)
@@ -406,7 +405,7 @@ impl<M: Memory> Hub<M> {
 }
 
 /// The method of the application that serves a method of a caller's binding.
-fn served<M: Memory>(
+pub(crate) fn served<M: Memory>(
     callee: &Application<M>,
     binding: &Binding,
     method: usize,

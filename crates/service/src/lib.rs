@@ -36,6 +36,7 @@ mod applications;
 mod beyond;
 mod binds;
 mod counting;
+mod crossing;
 mod crowd;
 mod fields;
 mod flow;
@@ -61,6 +62,7 @@ pub use application::{Application, Detached, Memory};
 pub use beyond::{
     Encoded, Outgoing, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits, RemoteOutcome,
 };
+pub use crossing::{Crossing, Letter};
 pub use host::{Host, HubId};
 pub use hub::{Hub, HubError, TargetId};
 pub use limits::ApplicationLimits;

@@ -36,5 +36,7 @@ mod handing;
 mod incoming;
 mod returned;
 mod room;
+mod through;
 
 pub use incoming::{Incoming, RemoteCaller, RouteIn};
+pub(crate) use through::Through;

@@ -1,7 +1,7 @@
 //! Remembers which application serves a method of a target, and whether its method is the same as
-//! the caller's.
+//! the caller's, or where else the call goes.
 //!
-//! The hub finds both once for each target and method. It searches again when a binding or a served
+//! The hub finds that once for each target and method. It searches again when a binding or a served
 //! name has changed, or when an application has gone.
 //!
 //! Invariant: since a route was found, no service was bound, no name was served, and no application
@@ -9,6 +9,7 @@
 
 use petasos_engine::{Application as Number, MethodId};
 
+use crate::host::{HubId, Server};
 use crate::schemas::MethodAt;
 
 /// As many routes of an application are known at most.
@@ -16,10 +17,17 @@ const PLACES: usize = 256;
 
 /// Who serves a method of a target.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Route {
-    pub(crate) server: Number,
-    /// The server's.
-    pub(crate) method: MethodAt,
+pub(crate) enum Route {
+    /// An application of the same hub.
+    Here {
+        server: Number,
+        /// The server's.
+        method: MethodAt,
+    },
+    /// An application of another hub of the host. That hub compares the methods.
+    There(Server),
+    /// Nobody of this host. This hub has the transport.
+    Beyond(HubId),
 }
 
 /// What is called, as its caller says it: a target's number, and a method.

@@ -5,31 +5,50 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};
-use petasos_engine::{Application as Number, CallId, Direction, Finished, ItemKind, Submission};
+use petasos_engine::{
+    Application as Number, CallId, Direction, Finished, ItemKind, Peer, Submission,
+};
 use petasos_message::{DecodeError, DecodeLimits, Input, NativeMsg, Types};
 use petasos_schema::MessageId;
 
 use crate::application::{Body, Memory};
 use crate::beyond::{
-    Encoded, Entry, Outgoing, Queued, Remote, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
-    RemoteOutcome, far,
+    Carrier, Encoded, Entry, Queued, Remote, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
+    RemoteOutcome, ToHub, far,
 };
 use crate::hub::Hub;
 use crate::known::Known;
+use crate::remote::RemoteCaller;
 use crate::remote_calls::RemoteCall;
+use crate::routes::Route;
 use crate::stats::Way;
 
 impl<M: Memory> Hub<M> {
-    /// From now on there is a transport: calls may leave this host and come in.
+    /// From now on there is a transport: calls may leave this host and come in, through this hub.
     pub fn allow_remote(&mut self, limits: RemoteLimits) {
         self.remote.get_or_insert_with(|| Remote::new(limits));
+        self.host.set_transport(self.id);
+    }
+
+    /// From now on calls may go to other hubs of the host.
+    pub(crate) fn allow_crossing(&mut self) {
+        self.remote.get_or_insert_with(|| Remote::new(RemoteLimits::default()));
     }
 
     /// What the transport is to do next.
     pub fn poll_remote(&mut self) -> Option<RemoteEvent> {
+        self.poll_queue(0)
+    }
+
+    /// What the crossing is to do next.
+    pub(crate) fn poll_crossing(&mut self) -> Option<RemoteEvent> {
+        self.poll_queue(1)
+    }
+
+    fn poll_queue(&mut self, queue: usize) -> Option<RemoteEvent> {
         let remote = self.remote.as_mut()?;
         loop {
-            match remote.queue.pop_front()? {
+            match remote.queues[queue].pop_front()? {
                 Queued::Cancel(call) => return Some(RemoteEvent::Cancel(call)),
                 Queued::Room(call) => return Some(RemoteEvent::Room(call)),
                 Queued::Ready(call) if remote.calls.get(call).is_some() => {
@@ -43,7 +62,7 @@ impl<M: Memory> Hub<M> {
                     entry.carried_bytes = bytes;
                     if !entry.items.is_empty() {
                         entry.is_told = true;
-                        remote.queue.push_front(Queued::Ready(call));
+                        remote.queues[queue].push_front(Queued::Ready(call));
                     }
                     let application = entry.application;
                     if let Some(application) = self.application(application) {
@@ -68,6 +87,9 @@ impl<M: Memory> Hub<M> {
         };
         let (application, id, bytes) = (entry.application, entry.id, item.bytes());
         entry.bytes -= bytes;
+        if let Some(other) = entry.through.as_ref().map(|through| through.other) {
+            remote.tell_room(other);
+        }
         if matches!(item, RemoteItem::End(_)) {
             remote.remove(call);
         }
@@ -91,32 +113,37 @@ impl<M: Memory> Hub<M> {
     /// The other end has sent a message of a stream, in protobuf's encoding. One that cannot be
     /// read ends the call.
     pub fn remote_message(&mut self, call: RemoteCall, bytes: &[u8], now: Time) {
+        self.take_message(call, Encoded::Protobuf(bytes), now);
+    }
+
+    /// The same, in any form.
+    pub(crate) fn take_message(&mut self, call: RemoteCall, encoded: Encoded<'_>, now: Time) {
         let Some(entry) = self.remote_entry(call) else { return };
-        let (is_outgoing, near) = (entry.is_outgoing, (entry.application, entry.id));
-        match self.decoded(near, !is_outgoing, Encoded::Protobuf(bytes)) {
+        let is_outgoing = entry.is_outgoing;
+        match self.decoded(call, !is_outgoing, encoded) {
             Ok(body) => {
                 let bytes = body.image().len() as u32;
                 let item = Submission::new(ItemKind::Message, Direction::Inbound, bytes);
                 self.hand_in(call, item, Some(body), now);
             }
             // The caller is told, and the callee's end is told by a cancel.
-            Err(status) => self.end_near(near, status, now),
+            Err(status) => self.end_near(call, status, now),
         }
     }
 
     /// A call that an application of this host has made is over.
     pub fn remote_end(&mut self, call: RemoteCall, outcome: RemoteOutcome<'_>, now: Time) {
         let Some(entry) = self.remote_entry(call).filter(|entry| entry.is_outgoing) else { return };
-        let near = (entry.application, entry.id);
+        let near = entry.application;
         let RemoteOutcome { result, has_not_run, metadata, trailers } = outcome;
         // Others bound what they send; a response comes whether or not its caller takes any.
-        let is_full = !self.application(near.0).is_none_or(|known| known.holds_less());
+        let is_full = !self.application(near).is_none_or(|known| known.holds_less());
         let response = match result {
             Ok(Some(message)) if is_full && !matches!(message, Encoded::Protobuf([])) => {
                 let why = "the receiver does not take its messages";
                 Err((Status::resource_exhausted(why), false))
             }
-            Ok(message) => self.response(near, message).map_err(|status| (status, false)),
+            Ok(message) => self.response(call, message).map_err(|status| (status, false)),
             Err(status) => Err((status, has_not_run)),
         };
         let (body, status, has_not_run) = match response {
@@ -135,11 +162,12 @@ impl<M: Memory> Hub<M> {
     pub fn fail_remote(&mut self, status: &Status, now: Time) {
         let Some(remote) = &mut self.remote else { return };
         // Who waits for room is told in any case.
-        remote.queue.retain(|queued| matches!(queued, Queued::Room(_)));
-        let mut calls: Vec<RemoteCall> = remote.calls.iter().map(|(call, _)| call).collect();
+        remote.queues[0].retain(|queued| matches!(queued, Queued::Room(_)));
+        let its = remote.calls.iter().filter(|(_, entry)| entry.carrier == Carrier::Transport);
+        let mut calls: Vec<RemoteCall> = its.map(|(call, _)| call).collect();
         calls.sort_unstable();
         for call in calls {
-            let entry = self.remote_entry(call).expect("it was just listed");
+            let Some(entry) = self.remote_entry(call) else { continue };
             if entry.is_outgoing {
                 let has_not_run = entry.begin.is_some();
                 let (metadata, trailers) = Default::default();
@@ -152,52 +180,45 @@ impl<M: Memory> Hub<M> {
         }
     }
 
-    /// The target of a call, if there is a transport and nobody of this host serves it.
-    pub(crate) fn target_beyond(&self, number: Number, id: CallId) -> Option<Arc<str>> {
-        self.remote.as_ref()?;
-        let caller = self.applications.get(&number.0)?;
-        let target = &caller.targets.get(caller.known(id)?.target as usize)?.name;
-        self.host.server(target).is_none().then(|| target.clone())
-    }
-
-    /// Begins a call that is for the transport. It is ours until the transport has taken it.
+    /// Begins a call that goes beyond this hub. It is ours until its carrier has taken it.
     ///
     /// # Errors
     /// Too many are under way, or with requests that are too long together.
     pub(crate) fn connect_beyond(
         &mut self,
         (number, id): (Number, CallId),
-        target: Arc<str>,
+        route: Route,
     ) -> Result<(), Status> {
-        self.remote.as_ref().expect("there is a transport").check_room()?;
+        let no_way = || Status::internal("the hub has no way to other hubs");
+        self.remote.as_ref().ok_or_else(no_way)?.check_room()?;
+        let (hub, server, way) = match route {
+            Route::There(server) => (server.hub, Some(server.application), Way::ToLocal),
+            Route::Beyond(hub) => (hub, None, Way::ToRemote),
+            Route::Here { .. } => unreachable!("the caller has looked"),
+        };
+        let carrier = if hub == self.id { Carrier::Transport } else { Carrier::Hub(hub) };
         let caller = self.application(number).expect("it calls");
         if caller.carried_bytes >= caller.limits.held_bytes_max {
             let why = "the application's requests that are with other hosts are too long";
             return Err(Status::resource_exhausted(why));
         }
-        let is_idempotent = caller.datapath.call(id).is_some_and(|call| call.is_idempotent);
-        let (caller_name, is_proved) = (caller.name.clone(), caller.is_proved);
-        let known = caller.known(id).expect("its request is there");
-        let method = known.method.method;
-        let binding = caller.bindings[usize::from(known.method.binding)].clone();
+        let crossing = (carrier != Carrier::Transport).then(|| {
+            let message_bytes_max = caller.limits.message_bytes_max;
+            let (peer, identity) = (Peer(caller.policed.number.0), caller.identity());
+            let caller = RemoteCaller { peer, identity, is_sealed: false };
+            let (partner, is_of_host) = (number.0, true);
+            Box::new(ToHub { hub, server, caller, partner, is_of_host, message_bytes_max })
+        });
+        let mut outgoing = caller.outgoing(id).expect("its request is there");
+        outgoing.crossing = crossing;
         let begin = |call| {
-            Some(Box::new(Outgoing {
-                call,
-                target,
-                binding,
-                method,
-                message: None,
-                metadata: Metadata::new(),
-                deadline: Time::NEVER,
-                is_idempotent,
-                caller: caller_name,
-                is_proved,
-            }))
+            outgoing.call = call;
+            Some(Box::new(outgoing))
         };
-        let remote = self.remote.as_mut().expect("there is a transport");
-        let call = remote.insert((number, id), begin);
+        let remote = self.remote.as_mut().expect("it was there");
+        let call = remote.insert((number, id), carrier, begin);
         let caller = self.application(number).expect("it calls");
-        caller.connected(id, far(call), Way::ToRemote);
+        caller.connected(id, far(call), way);
         Ok(())
     }
 
@@ -267,20 +288,29 @@ impl<M: Memory> Hub<M> {
     pub(super) fn hand_in(&mut self, call: RemoteCall, item: Submission, body: Body, now: Time) {
         let Some(entry) = self.remote_entry(call) else { return };
         let (number, id) = (entry.application, entry.id);
+        if let Some(through) = &entry.through {
+            let other = through.other;
+            return self.hand_through(other, item, body);
+        }
         let Some(application) = self.application(number) else { return };
         // A call that is over at this end needs nothing more.
         let _ = application.submit(id, item, body, now);
         application.settle(id);
     }
 
-    /// A message from another host: a request, or a response.
+    /// A message from beyond this hub: a request, or a response.
     pub(super) fn decoded(
         &mut self,
-        (number, id): (Number, CallId),
+        call: RemoteCall,
         is_request: bool,
         encoded: Encoded<'_>,
     ) -> Result<NativeMsg, Status> {
         let gone = || Status::unavailable("the application has gone");
+        let entry = self.remote_entry(call).ok_or_else(gone)?;
+        if let Some(through) = &entry.through {
+            return through.decoded(is_request, encoded);
+        }
+        let (number, id) = (entry.application, entry.id);
         let application = self.application(number).ok_or_else(gone)?;
         let bytes_max = application.limits.message_bytes_max;
         let known = application.known(id).ok_or_else(gone)?;
@@ -290,23 +320,33 @@ impl<M: Memory> Hub<M> {
     }
 
     /// The response of a call that has succeeded; none of a stream.
-    fn response(
-        &mut self,
-        near: (Number, CallId),
-        message: Option<Encoded<'_>>,
-    ) -> Result<Body, Status> {
-        let known = self.application(near.0).and_then(|application| application.known(near.1));
-        match known.is_some_and(Known::is_stream) {
+    fn response(&mut self, call: RemoteCall, message: Option<Encoded<'_>>) -> Result<Body, Status> {
+        match self.is_stream(call) {
             true => Ok(None),
             false => {
                 let message = message.unwrap_or(Encoded::Protobuf(&[]));
-                self.decoded(near, false, message).map(Some)
+                self.decoded(call, false, message).map(Some)
             }
         }
     }
 
-    /// Ends a call in the datapath of its end at this host.
-    fn end_near(&mut self, (number, id): (Number, CallId), status: Status, now: Time) {
+    fn is_stream(&mut self, call: RemoteCall) -> bool {
+        let Some(entry) = self.remote_entry(call) else { return false };
+        if let Some(through) = &entry.through {
+            return through.method().is_stream;
+        }
+        let (number, id) = (entry.application, entry.id);
+        let known = self.application(number).and_then(|application| application.known(id));
+        known.is_some_and(Known::is_stream)
+    }
+
+    /// Ends a call, of which the other end has said something wrong, at this host.
+    fn end_near(&mut self, call: RemoteCall, status: Status, now: Time) {
+        let Some(entry) = self.remote_entry(call) else { return };
+        let (number, id) = (entry.application, entry.id);
+        if entry.through.is_some() {
+            return self.end_through(call, status);
+        }
         if let Some(application) = self.application(number) {
             application.datapath.end(id, status, now);
         }
@@ -332,6 +372,10 @@ pub(super) fn decode(
     let decoded = match encoded {
         Encoded::Native(_, range) if range.len() > bytes_max => Err(DecodeError::TooLarge),
         Encoded::Native(buf, range) => NativeMsg::received_in(types, message, buf, range),
+        Encoded::Checked(checked) => {
+            let other = |_| Status::internal("the message is of another type");
+            return checked.retyped(types, message).map_err(other);
+        }
         Encoded::Protobuf(bytes) => {
             let limits = DecodeLimits::for_input(bytes.len());
             NativeMsg::from_protobuf(types, message, Input::Borrowed(bytes), &limits, bytes_max)

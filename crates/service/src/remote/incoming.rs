@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};
-use petasos_engine::{Call, Direction, ItemKind, Peer, Submission};
+use petasos_engine::{Application as Number, Call, Direction, ItemKind, Peer, Submission};
 use petasos_schema::Hash;
 
 use super::handing::decode;
 use crate::Binding;
-use crate::application::Memory;
-use crate::beyond::{Encoded, Remote, far};
-use crate::host::Export;
-use crate::hub::Hub;
+use crate::application::{Body, Memory};
+use crate::beyond::{Carrier, Encoded, Outgoing, Remote, ToHub, far};
+use crate::host::{Export, HubId};
+use crate::hub::{Hub, served};
 use crate::incoming::attempt;
 use crate::known::Known;
 use crate::remote_calls::RemoteCall;
+use crate::routes::Route;
 use crate::schemas::MethodAt;
 use crate::stats::Way;
 
@@ -55,6 +56,17 @@ impl RouteIn {
         let binding = &self.export.binding;
         binding.message_hashes(&binding.methods[usize::from(self.method)])
     }
+}
+
+/// A call that an application of this hub serves.
+struct Served {
+    server: Number,
+    at: MethodAt,
+    /// The number by which its descriptors name the caller.
+    partner: u32,
+    is_idempotent: bool,
+    carrier: Carrier,
+    way: Way,
 }
 
 /// Who calls from another host. The same for all calls of a session.
@@ -121,19 +133,76 @@ impl<M: Memory> Hub<M> {
         (message, metadata, deadline): (Option<Encoded<'_>>, Metadata, Time),
         now: Time,
     ) -> Result<RemoteCall, Status> {
-        let Export { server, number, binding, .. } = &route.export;
-        let (server, at) = (server.application, MethodAt { binding: *number, method: route.method });
-        self.remote.as_ref().expect("calls come in from a transport").check_room()?;
+        let Export { server, number, binding, message_bytes_max } = &route.export;
+        if server.hub != self.id {
+            let to = (&route.export, route.method);
+            return self.begin_inward(to, caller, (message, metadata, deadline));
+        }
+        let method = &binding.methods[usize::from(route.method)];
+        let read = |encoded| decode(&binding.types, method.request, encoded, *message_bytes_max);
+        let body = message.map(read).transpose()?;
+        let served = Served {
+            server: server.application,
+            at: MethodAt { binding: *number, method: route.method },
+            partner: caller.peer.0,
+            is_idempotent: method.is_idempotent,
+            carrier: Carrier::Transport,
+            way: Way::FromRemote,
+        };
+        self.begin_served(served, caller, (body, metadata, deadline), now)
+    }
+
+    /// A call of another hub's application, or of another host that another hub talks to.
+    pub(crate) fn begin_crossed(
+        &mut self,
+        from: HubId,
+        outgoing: Outgoing,
+        now: Time,
+    ) -> Result<RemoteCall, Status> {
+        let to = outgoing.crossing.as_ref().expect("a call from another hub says so");
+        let Some(server) = to.server else { return self.begin_outward(from, outgoing) };
+        let gone = || Status::unavailable("the server has gone");
+        let callee = self.applications.get(&server.0).ok_or_else(gone)?;
+        let wanted = (server.0, outgoing.method().id);
+        let changes = self.host.changes();
+        let remote = self.remote.as_mut().expect("the crossing has brought it");
+        let at = match remote.routes.get(wanted, changes) {
+            Some(Route::Here { method, .. }) => method,
+            _ => {
+                let method = served(callee, &outgoing.binding, usize::from(outgoing.method))?;
+                remote.routes.insert(wanted, changes, Route::Here { server, method });
+                method
+            }
+        };
+        let Outgoing { message, metadata, deadline, is_idempotent, crossing, .. } = outgoing;
+        let ToHub { caller, partner, is_of_host, .. } = *crossing.expect("it was just there");
+        let body = message.map(|message| {
+            let request = callee.method(at).request;
+            message.retyped(callee.types(at), request).expect("hashes were compared")
+        });
+        let way = if is_of_host { Way::FromLocal } else { Way::FromRemote };
+        let carrier = Carrier::Hub(from);
+        let served = Served { server, at, partner, is_idempotent, carrier, way };
+        self.begin_served(served, caller, (body, metadata, deadline), now)
+    }
+
+    /// Begins a call in the datapath of the application that serves it.
+    fn begin_served(
+        &mut self,
+        served: Served,
+        caller: RemoteCaller,
+        (body, metadata, deadline): (Body, Metadata, Time),
+        now: Time,
+    ) -> Result<RemoteCall, Status> {
+        self.remote.as_ref().expect("a carrier has brought it").check_room()?;
+        let Served { server, at, partner, is_idempotent, carrier, way } = served;
         let unavailable = || Status::unavailable("no application serves this");
         let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;
-        let method = &binding.methods[usize::from(at.method)];
         let full = || Status::resource_exhausted("the server takes no more calls now");
         if !callee.takes_calls() {
             return Err(full());
         }
-        let max = callee.limits.message_bytes_max;
-        let body = message.map(|encoded| decode(&binding.types, method.request, encoded, max));
-        let body = body.transpose()?;
+        let method = callee.method(at);
         let RemoteCaller { peer, identity, is_sealed } = caller;
         let began = Call {
             application: callee.policed.number,
@@ -141,7 +210,7 @@ impl<M: Memory> Hub<M> {
             method: method.id,
             requests: Direction::Inbound,
             is_stream: method.is_stream,
-            is_idempotent: method.is_idempotent,
+            is_idempotent,
             is_sealed,
             attempt: attempt(&metadata),
             began: now,
@@ -150,11 +219,11 @@ impl<M: Memory> Hub<M> {
         };
         let id = callee.datapath.begin(began).map_err(|_| full())?;
         let number = callee.next_number();
-        let remote = self.remote.as_mut().expect("there is a transport");
-        let call = remote.insert((server, id), |_| None);
-        let mut known = Known::new((id, number), (at, peer.0), now);
+        let remote = self.remote.as_mut().expect("it was there");
+        let call = remote.insert((server, id), carrier, |_| None);
+        let mut known = Known::new((id, number), (at, partner), now);
         known.far = Some(far(call));
-        callee.remember_served(known, Way::FromRemote);
+        callee.remember_served(known, way);
         let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
         let request = Submission::new(ItemKind::Request, Direction::Inbound, bytes);
         let item = Submission { metadata, ..request };
@@ -212,7 +281,8 @@ impl<M: Memory> Hub<M> {
     #[inline]
     pub(crate) fn forget_old_exports(&mut self) {
         let changes = self.host.changes();
-        let is_old = |remote: &Remote| remote.known_changes != changes && !remote.exports.is_empty();
+        let is_old =
+            |remote: &Remote| remote.known_changes != changes && !remote.exports.is_empty();
         if self.remote.as_ref().is_some_and(is_old) {
             self.forget_exports();
         }

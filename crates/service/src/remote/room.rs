@@ -19,7 +19,13 @@ impl<M: Memory> Hub<M> {
     /// is done, for which everything is dropped.
     pub fn has_room_for_remote(&mut self, call: RemoteCall) -> bool {
         let Some(remote) = &mut self.remote else { return true };
-        let Some(entry) = remote.calls.get_mut(call) else { return true };
+        let Some(entry) = remote.calls.get(call) else { return true };
+        if let Some(has_room) = remote.has_room_through(entry) {
+            let entry = remote.calls.get_mut(call).expect("it was just found");
+            entry.is_refused |= !has_room;
+            return has_room;
+        }
+        let entry = remote.calls.get_mut(call).expect("it was just found");
         let Some(application) = self.applications.get_mut(&entry.application.0) else {
             return true;
         };

@@ -3,6 +3,9 @@
 
 mod calls;
 mod changes;
+mod crossing;
+mod crossing_chaos;
+mod crossing_transport;
 mod hostile;
 mod peers;
 mod policies;

@@ -13,7 +13,7 @@ use petasos_base::Time;
 use petasos_engine::Application as Number;
 use petasos_message::{FieldPath, Leaf, NativeMsg, Types, Value};
 use petasos_schema::Schema;
-use petasos_service::{Application, ApplicationLimits, Detached, Hub, SchemaLimits};
+use petasos_service::{Application, ApplicationLimits, Detached, Host, Hub, SchemaLimits};
 use petasos_shm::{HeapKind, OwnedHeap};
 
 pub const NOW: Time = Time::from_nanos(1_000_000);
@@ -51,10 +51,15 @@ pub fn limits_of_three() -> ApplicationLimits {
 
 impl World {
     pub fn new() -> World {
+        World::on(&Host::new(SchemaLimits::default()))
+    }
+
+    /// With a hub of a host that may have others.
+    pub fn on(host: &Arc<Host>) -> World {
         let schema = schema();
         let encoded = schema.encode();
         let types = Types::new(schema).unwrap();
-        World { hub: Hub::new(SchemaLimits::default()), types, schema: encoded }
+        World { hub: Hub::on(host), types, schema: encoded }
     }
 
     pub fn app(&mut self, name: &str) -> App {
