@@ -2,7 +2,7 @@
 //!
 //! A thread of its own serves `petasos.admin.v1.Admin` over gRPC at a Unix socket. It knows who
 //! calls by the user of the process, judges by role, and keeps the audit log. What needs the
-//! service's state goes to the loop as a [`Job`], through a channel of [`JOBS_MAX`], and is done
+//! service's state goes to the daemon's loop as a [`Job`], through a channel of [`JOBS_MAX`], and is done
 //! between two turns.
 //!
 //! # Invariants
@@ -43,7 +43,7 @@ const JOBS_MAX: usize = 16;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What the loop does for an operator.
-type Job = Box<dyn FnOnce(&mut World<'_>) + Send>;
+pub type Job = Box<dyn FnOnce(&mut World<'_>) + Send>;
 
 /// How operators reach the service.
 pub struct AdminOptions {
@@ -162,13 +162,11 @@ impl Desk {
         self.front.record(process, "Takeover", what, (status, why));
     }
 
-    /// Does what an operator wants, if one wants something. Says whether that was so.
-    pub fn serve(&mut self, world: &mut World<'_>) -> bool {
+    /// What an operator wants, if one wants something.
+    pub fn next_job(&mut self) -> Option<Job> {
         let job = self.jobs.try_recv().ok();
         self.may_have_more = job.is_some();
-        let Some(job) = job else { return false };
-        job(world);
-        true
+        job
     }
 
     /// Whether there may be something although its descriptor is not readable.
@@ -177,7 +175,7 @@ impl Desk {
     }
 
     /// Makes its descriptor unreadable, until there is something more. To be called before
-    /// [`Desk::serve`].
+    /// [`Desk::next_job`].
     pub fn hush(&self) {
         // There may be nothing to read.
         let _ = rustix::io::read(&*self.wake, &mut [0_u8; 8]);

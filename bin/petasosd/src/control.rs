@@ -1,7 +1,8 @@
 //! What operators control: the rule set, quotas, and the engines of applications.
 //!
-//! All of it belongs to the thread of the loop. An operator's request is done between two turns,
-//! with the whole [`World`] in hand: no call passes meanwhile, and nobody else changes anything.
+//! All of it belongs to the daemon's thread. An operator's request is done between two turns, with
+//! the whole [`World`] in hand, all runtimes: no call passes meanwhile, and nobody else changes
+//! anything.
 //!
 //! # Invariants
 //! - Each policy that an engine or a rule has is known ([`Control::known`]), with its kind and its
@@ -18,14 +19,15 @@ mod rules;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use petasos::config::Gathering;
 use petasos_engine::{Application as Number, Policy};
-use petasos_service::Hub;
+use petasos_service::{Application, Gone, Schemas};
 
 use crate::member::{Heaps, Member};
 use crate::policies::{Made, Policies};
+use crate::runtime::Runtime;
 use crate::schemas::Keeper;
 pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
@@ -34,11 +36,11 @@ pub use quotas::Quotas;
 
 /// All that operators see and change.
 pub struct World<'a> {
-    /// Applications and their datapaths.
-    pub hub: &'a mut Hub<Heaps>,
-    /// Who they are.
-    pub members: &'a [Member],
-    /// What applies to them.
+    /// The daemon's runtime.
+    pub first: &'a mut Runtime,
+    /// The others, whose threads wait meanwhile.
+    pub others: Vec<MutexGuard<'a, Runtime>>,
+    /// What applies to applications.
     pub control: &'a mut Control,
 }
 
@@ -111,6 +113,48 @@ impl Control {
 }
 
 impl World<'_> {
+    /// The runtimes.
+    pub fn runtimes(&self) -> impl Iterator<Item = &Runtime> {
+        std::iter::once(&*self.first).chain(self.others.iter().map(|other| &**other))
+    }
+
+    /// The runtimes, to be changed.
+    pub fn runtimes_mut(&mut self) -> impl Iterator<Item = &mut Runtime> {
+        let others = self.others.iter_mut().map(|other| &mut **other);
+        std::iter::once(&mut *self.first).chain(others)
+    }
+
+    /// The applications, by number.
+    pub fn applications(&self) -> Vec<&Application<Heaps>> {
+        let mut all: Vec<_> =
+            self.runtimes().flat_map(|runtime| runtime.hub.applications()).collect();
+        all.sort_unstable_by_key(|application| application.number());
+        all
+    }
+
+    /// An application.
+    pub fn application(&mut self, number: Number) -> Option<&mut Application<Heaps>> {
+        self.runtimes_mut().find_map(|runtime| runtime.hub.application(number))
+    }
+
+    /// An application's process and lane.
+    pub fn member(&self, number: Number) -> Option<&Member> {
+        let mut members = self.runtimes().flat_map(|runtime| &runtime.members);
+        members.find(|member| member.number == number)
+    }
+
+    /// The schemas that are known.
+    pub fn schemas(&self) -> MutexGuard<'_, Schemas> {
+        self.first.hub.schemas()
+    }
+
+    /// What applications had counted that have gone.
+    pub fn gone(&self) -> Gone {
+        let mut all = Gone::default();
+        self.runtimes().for_each(|runtime| all.merge(runtime.hub.gone()));
+        all
+    }
+
     /// The application that an operator names: by its number, or by its name.
     ///
     /// # Errors
@@ -118,7 +162,8 @@ impl World<'_> {
     pub fn find(&self, named: &str) -> Result<Number, StepError> {
         let is_number = !named.is_empty() && named.bytes().all(|byte| byte.is_ascii_digit());
         let number = named.parse().ok().filter(|_| is_number);
-        let mut found = self.hub.applications().filter(|application| match number {
+        let applications = self.applications();
+        let mut found = applications.iter().filter(|application| match number {
             Some(number) => application.number() == Number(number),
             None => application.name() == named,
         });
@@ -135,7 +180,8 @@ impl World<'_> {
 
     /// Some of the applications that there are, for people.
     fn names(&self, is_meant: impl Fn(&str) -> bool) -> String {
-        let all = self.hub.applications().filter(|application| is_meant(application.name()));
+        let all = self.applications().into_iter();
+        let all = all.filter(|application| is_meant(application.name()));
         let texts: Vec<String> = all
             .take(NAMES_SHOWN + 1)
             .map(|application| format!("`{}` ({})", application.name(), application.number().0))

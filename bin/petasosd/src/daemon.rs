@@ -1,72 +1,56 @@
-//! The loop: whoever comes, says something, or is to be told something.
+//! The daemon: whoever comes, says something, or is to be told something.
 //!
-//! One thread does all of it. It looks for work for a while after it last found some, and then
-//! sleeps until a socket is readable or a policy wants to work (ADR 18).
+//! Its thread runs the first runtime, and with it the transport, and does what operators and other
+//! processes want. It looks for work for a while after it last found some, and then sleeps until a
+//! socket is readable or a policy wants to work (ADR 18). Further runtimes have threads of their own
+//! ([`threads`](crate::runtime::threads)).
 
 use std::io::Write as _;
-use std::os::fd::AsFd;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use petasos_attach::hello::HANDOVER_VERSION;
 use petasos_attach::reason::RefuseCode;
 use petasos_attach::{Applicant, Listener, Terms};
-use petasos_base::{SystemClock, Time, Yielder, random_seed};
-use petasos_service::{Application, ApplicationLimits, Hub, SchemaLimits, Schemas};
+use petasos_base::sync::Ordering;
+use petasos_base::{Time, random_seed};
+use petasos_service::{Application, ApplicationLimits, Host, SchemaLimits, Schemas};
 use petasos_shm::HeapKind;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::admin::Desk;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
 use crate::names::{Judged, Names};
+use crate::runtime::threads::Shared;
+use crate::runtime::{Common, Runtime, wait};
 use crate::takeover::Predecessor;
 use crate::transport::{Listeners, Transport, TransportConfig};
 
 mod leaving;
+mod placing;
 mod replaced;
 
 pub use replaced::Takeover;
 
-/// The longest sleep: after it, those who take too long are looked for.
-const SLEEP_MAX: Duration = Duration::from_secs(1);
-
-/// While there is work, sockets are looked at so often: a look is a system call, and calls do not
-/// come through them.
-const SOCKETS_EVERY: Duration = Duration::from_millis(1);
-/// The same while an application has just said something there and nothing else is to do: who
-/// attaches says several things, and waits for each answer.
-const SOCKETS_WARM_EVERY: Duration = Duration::from_micros(5);
-/// For so long after it has said something.
-const WARM: Duration = Duration::from_micros(50);
 /// So long nobody attaches after the system had no descriptor or memory left for it.
 const LISTENER_PAUSE: Duration = Duration::from_secs(1);
-/// The longest sleep while some application's ring is full, or operators may want more.
-const FULL_SLEEP: Duration = Duration::from_millis(1);
-/// Of so many turns, one measures what engines cost; with budgets, one of fewer.
-const SAMPLE_EVERY: u32 = 61;
-const SAMPLE_BUDGETS_EVERY: u32 = 7;
+/// The longest sleep while operators may want more, or a process takes over.
+const BUSY_SLEEP: Duration = Duration::from_millis(1);
 
 /// The managed service of a host.
 pub struct Daemon {
     listener: Listener,
     names: Names,
-    hub: Hub<Heaps>,
-    members: Vec<Member>,
+    /// The runtime that this thread runs.
+    first: Runtime,
+    others: Vec<Arc<Shared>>,
+    common: Arc<Common>,
     control: Control,
     desk: Desk,
     /// To and from other hosts, if there is one.
     transport: Option<Transport>,
-    clock: SystemClock,
-    yielder: Yielder,
-    /// When sockets were looked at last.
-    looked_at: Time,
-    /// Until then an application may say more there soon.
-    warm_until: Time,
-    /// The last turn found nothing to do.
-    is_idle: bool,
-    turns: u32,
-    /// Some policy has a budget.
-    has_budgets: bool,
     /// When others may attach again, after the system could not let them.
     listener_due: Time,
     takeover: Takeover,
@@ -77,43 +61,45 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A service with what its operators have set, and them. It looks for work for `spin` before it
-    /// sleeps.
+    /// A service with what its operators have set, and them. A runtime looks for work for `spin`
+    /// before it sleeps.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
     pub fn new(
         listener: Listener,
         names: Names,
         (control, desk): (Control, Desk),
-        takeover: Takeover,
+        mut takeover: Takeover,
         [spin, drain]: [Duration; 2],
-    ) -> Daemon {
-        let (hub, clock) = (Hub::new(SchemaLimits::default()), SystemClock::default());
-        let (members, looked_at, warm_until) = (Vec::new(), Time::ZERO, Time::ZERO);
-        let (transport, listener_due) = (None, Time::ZERO);
-        Daemon {
+    ) -> Result<Daemon, String> {
+        let common = Common::new(Host::new(SchemaLimits::default()));
+        for (owner, address, file) in
+            takeover.predecessor.iter_mut().flat_map(Predecessor::take_ports)
+        {
+            common.kept.keep(owner, address, file);
+        }
+        let first = Runtime::new(&common, spin);
+        let first = first.map_err(|error| format!("cannot start: {error}"))?;
+        Ok(Daemon {
             listener,
             names,
-            hub,
-            members,
+            first,
+            others: Vec::new(),
+            common,
             control,
             desk,
-            transport,
-            clock,
-            yielder: Yielder::new(spin),
-            looked_at,
-            warm_until,
-            is_idle: false,
-            listener_due,
-            turns: 0,
-            has_budgets: false,
+            transport: None,
+            listener_due: Time::ZERO,
             takeover,
             has_left: false,
             drain,
-        }
+        })
     }
 
     /// Begins with schemas that are known. To be called before anybody attaches.
     pub fn know(&mut self, schemas: Schemas) {
-        *self.hub.schemas() = schemas;
+        *self.common.host.schemas() = schemas;
     }
 
     /// Lets calls leave this host and come in: at sockets that were taken over, if any were.
@@ -125,7 +111,8 @@ impl Daemon {
         config: TransportConfig,
         listeners: Option<Listeners>,
     ) -> Result<(), String> {
-        let transport = Transport::new(config, listeners, &mut self.hub)?;
+        let transport = Transport::new(config, listeners, &mut self.first.hub)?;
+        self.common.published.begin();
         if let Some(address) = transport.local_address() {
             eprintln!("petasosd: reached by other hosts at petasos://{address}");
         }
@@ -144,48 +131,48 @@ impl Daemon {
     pub fn run(mut self) -> Result<(), String> {
         let mut idle_since = None;
         loop {
-            let now = self.clock.now();
+            let now = self.first.now();
             if self.turn(now)? {
                 if self.has_left {
                     return Ok(());
                 }
-                (idle_since, self.is_idle) = (None, false);
+                (idle_since, self.first.is_idle) = (None, false);
                 continue;
             }
-            self.is_idle = true;
+            self.first.is_idle = true;
             let since = *idle_since.get_or_insert(now);
-            if now - since >= self.yielder.spin(now) {
+            if now - since >= self.first.yielder.spin(now) {
                 self.sleep(now)?;
                 idle_since = None;
             } else {
                 // An application may share the processor.
-                self.yielder.rest(|| self.clock.now());
+                self.first.rest();
             }
         }
     }
 
     fn turn(&mut self, now: Time) -> Result<bool, String> {
         let mut has_moved = false;
-        let is_warm = self.is_idle && now < self.warm_until;
-        if now >= self.looked_at + if is_warm { SOCKETS_WARM_EVERY } else { SOCKETS_EVERY } {
-            self.looked_at = now;
+        if self.first.looks(now) {
             has_moved = self.hear_sockets(now)?;
             if has_moved {
-                self.warm_until = now + WARM;
+                self.first.warm(now);
             }
         }
-        has_moved |= self.each(now, |member, hub| member.hear(hub, now));
-        self.turns = self.turns.wrapping_add(1);
-        let every = if self.has_budgets { SAMPLE_BUDGETS_EVERY } else { SAMPLE_EVERY };
-        has_moved |= match self.turns % every {
-            0 => self.hub.turn_sampled(now, &|| self.clock.now()),
-            _ => self.hub.turn(now),
-        };
-        if let Some(transport) = &mut self.transport {
-            has_moved |= transport.turn(&mut self.hub, now);
-        }
-        has_moved |= self.each(now, Member::tell);
+        let transport = self.transport.as_mut();
+        has_moved |= self
+            .first
+            .turn(now, |hub, now| transport.is_some_and(|transport| transport.turn(hub, now)));
+        self.note_published();
         Ok(has_moved)
+    }
+
+    /// Lets those be told that they serve whom others can call now.
+    fn note_published(&mut self) {
+        let changes = self.transport.as_ref().and_then(Transport::published);
+        if changes.is_some_and(|changes| self.common.published.note(changes)) {
+            self.others.iter().for_each(|other| other.wake());
+        }
     }
 
     fn hear_sockets(&mut self, now: Time) -> Result<bool, String> {
@@ -208,41 +195,39 @@ impl Daemon {
                 }
             }
         }
-        let (hub, members, control) = (&mut self.hub, &self.members[..], &mut self.control);
-        let world = &mut World { hub, members, control };
-        has_moved |= self.desk.serve(world);
-        world.check_budgets(now);
-        self.has_budgets = world.control.policies().have_budgets();
-        let mut before = self.takeover.predecessor.take();
-        has_moved |= self.each(now, |member, hub| member.hear_socket(hub, before.as_mut(), now));
-        self.takeover.predecessor = before;
-        while let Some(bound) = self.hub.schemas().poll_bound() {
+        has_moved |= self.serve_operators(now);
+        has_moved |= self.first.hear_sockets(now);
+        while let Some(bound) = self.poll_bound() {
             self.control.keeper.iter().for_each(|keeper| keeper.used(bound.clone()));
         }
         self.has_left = self.leave(now);
         Ok(has_moved | self.has_left)
     }
 
-    /// Does something for each application, and gives those up for which it fails.
-    fn each(
-        &mut self,
-        now: Time,
-        mut what: impl FnMut(&mut Member, &mut Hub<Heaps>) -> Result<bool, String>,
-    ) -> bool {
-        let mut has_moved = false;
-        self.members.retain_mut(|member| match what(member, &mut self.hub) {
-            Ok(moved) => {
-                has_moved |= moved;
-                true
-            }
-            Err(why) => {
-                eprintln!("petasosd: `{}` has ended: {why}", member.name);
-                self.hub.remove(member.number, now);
-                has_moved = true;
-                false
-            }
-        });
-        has_moved
+    /// Does what operators want, and holds engines to their budgets.
+    fn serve_operators(&mut self, now: Time) -> bool {
+        let job = self.desk.next_job();
+        let has_job = job.is_some();
+        let is_due = self.control.policies().have_budgets() && now >= self.control.meter.due();
+        if has_job || is_due {
+            let mut world = self.world();
+            job.into_iter().for_each(|job| job(&mut world));
+            world.check_budgets(now);
+            drop(world);
+            let have_budgets = self.control.policies().have_budgets();
+            self.common.has_budgets.store(have_budgets, Ordering::Relaxed);
+        }
+        has_job
+    }
+
+    /// All runtimes, between two turns, and what applies to them.
+    fn world(&mut self) -> World<'_> {
+        let others = self.others.iter().map(|other| other.borrow()).collect();
+        World { first: &mut self.first, others, control: &mut self.control }
+    }
+
+    fn poll_bound(&self) -> Option<Arc<petasos_service::KnownSchema>> {
+        self.common.host.schemas().poll_bound()
     }
 
     fn accept(&mut self, applicant: Applicant) {
@@ -273,10 +258,11 @@ impl Daemon {
         if is_leaving {
             attached.announce_successor();
         }
-        let (number, grant_bytes) = (self.hub.next_number(), attached.limits().grant_bytes);
-        let limits = ApplicationLimits { grant_bytes, ..quota };
-        let seed = random_seed();
-        let mut application = Application::new(number, &name, Heaps(attached), limits, seed);
+        let limits = ApplicationLimits { grant_bytes: attached.limits().grant_bytes, ..quota };
+        let mut place = placing::place(&mut self.first, &self.others, &name);
+        let number = place.hub.next_number();
+        let mut application =
+            Application::new(number, &name, Heaps(attached), limits, random_seed());
         application.of_user(who.uid);
         if judged == Judged::Proved {
             application.prove_name();
@@ -291,63 +277,39 @@ impl Daemon {
         // At once: what is written to stderr is not collected, and the application waits.
         let said = format!("petasosd: `{name}` has attached: {who}\n");
         let _ = std::io::stderr().write_all(said.as_bytes());
-        self.hub.add(application);
-        self.members.push(Member::new(number, name, who, lane));
+        place.hub.add(application);
+        place.members.push(Member::new(number, name, who, lane));
     }
 
     /// Sleeps until there may be something to do.
     fn sleep(&mut self, now: Time) -> Result<(), String> {
-        // All have to say that they sleep, and look once more; but who is not heard now.
-        let hub = &mut self.hub;
-        let may_sleep =
-            self.members.iter_mut().all(|member| member.is_held_up(hub) || member.lane.doze());
-        if may_sleep {
+        if self.first.doze() {
             self.wait(now)?;
-            self.yielder.slept(self.clock.now() - now);
-            // It may be a socket that has woken the service.
-            self.looked_at = Time::ZERO;
+            self.first.slept(now);
         }
-        for member in &mut self.members {
-            member.rise();
-        }
+        self.first.rise();
         Ok(())
     }
 
     fn wait(&mut self, now: Time) -> Result<(), String> {
-        let due = self.listener.next_due().into_iter().chain(self.takeover_due());
-        let due = due.chain([self.hub.wake_at()]).min();
-        // Nobody tells when a full ring has room again.
-        let hub = &mut self.hub;
-        let is_full =
-            self.members.iter().any(|member| member.is_backed_up || member.is_held_up(hub));
+        let due = self.listener.next_due().into_iter().chain(self.takeover_due()).min();
         // The end is to come soon after the last call.
         let is_changing = self.takeover.giver.is_busy() || self.takeover.leaving.is_some();
-        let is_short = is_full || is_changing || self.desk.may_have_more();
-        let longest = if is_short { FULL_SLEEP } else { SLEEP_MAX };
-        let sleep = due.map_or(longest, |due| due - now).min(longest);
+        let is_short = is_changing || self.desk.may_have_more();
+        let longest = if is_short { BUSY_SLEEP } else { self.first.sleep_max(now) };
+        let sleep = due.map_or(longest, |due| (due - now).min(longest));
         let rest = self.transport.as_mut().and_then(Transport::rest);
         let sleep = rest.map_or(sleep, |rest| rest.min(sleep));
-        let timeout =
-            Timespec { tv_sec: sleep.as_secs() as i64, tv_nsec: i64::from(sleep.subsec_nanos()) };
         let mut fds = vec![PollFd::new(&self.desk, PollFlags::IN)];
         let others = self.takeover.giver.descriptors(now);
         let before = self.takeover.predecessor.iter().filter_map(Predecessor::descriptor);
         fds.extend(others.chain(before).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         fds.extend(self.transport.iter().map(|transport| PollFd::new(transport, PollFlags::IN)));
         if now >= self.listener_due {
-            fds.push(PollFd::new(&self.listener, PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN));
         }
-        for member in &self.members {
-            fds.push(PollFd::new(&member.lane, PollFlags::IN));
-            let Some(application) = self.hub.heaps(member.number) else { continue };
-            let attached = &application.0;
-            let wants = if attached.wants_to_write() { PollFlags::OUT } else { PollFlags::empty() };
-            fds.push(PollFd::from_borrowed_fd(attached.as_fd(), PollFlags::IN | wants));
-        }
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(format!("cannot wait: {error}")),
-        }
+        fds.extend(self.first.descriptors());
+        wait(&mut fds, sleep)?;
         if !fds[0].revents().is_empty() {
             self.desk.hush();
         }

@@ -18,6 +18,7 @@ mod options;
 mod plugins;
 mod policies;
 mod ports;
+mod runtime;
 mod schemas;
 mod security;
 mod stats;
@@ -106,7 +107,7 @@ fn run(options: &Options) -> Result<(), String> {
     let transport = options.transport(security);
     control.gathering = transport.gathering().filter(|_| options.is_open());
     let names = Names::new(options.application.clone());
-    let mut daemon = Daemon::new(listener, names, (control, desk), takeover, times);
+    let mut daemon = Daemon::new(listener, names, (control, desk), takeover, times)?;
     daemon.know(schemas);
     if options.is_open() {
         daemon.open(transport, listeners)?;

@@ -13,7 +13,7 @@ use petasos_service::{BindError, Digest, Hub, HubError, Memory};
 use petasos_shm::{HeapKind, Outside, OwnedHeap};
 
 use crate::ports::{self, PORTS_MAX};
-use crate::takeover::Predecessor;
+use crate::runtime::Common;
 
 /// As many descriptors of an application are handled in a turn.
 const BATCH: usize = 64;
@@ -64,6 +64,9 @@ pub struct Member {
     /// The addresses at which it serves.
     ports: Vec<(SocketAddr, OwnedFd)>,
     moved: Moved,
+    /// It is told nothing at its socket before what was served at this count of changes is
+    /// published.
+    published_after: u64,
     /// Why it is to be given up, once all that it has said was heard.
     ended: Option<LaneError>,
 }
@@ -78,6 +81,7 @@ impl Member {
             is_backed_up: false,
             ports: Vec::new(),
             moved: Moved::No,
+            published_after: 0,
             ended: None,
         }
     }
@@ -113,14 +117,18 @@ impl Member {
     pub fn hear_socket(
         &mut self,
         hub: &mut Hub<Heaps>,
-        before: Option<&mut Predecessor>,
+        common: &Common,
         now: Time,
     ) -> Result<bool, String> {
-        let (mut events, mut before) = (Vec::new(), before);
+        if !common.published.is_published(self.published_after) {
+            return Ok(false);
+        }
+        let mut events = Vec::new();
         let changes = hub.export_changes();
         for turn in 0..ASKS_MAX {
             if hub.export_changes() != changes {
                 // Others learn of what it serves now before it is told that it serves.
+                self.published_after = hub.export_changes();
                 return Ok(true);
             }
             let application = hub.application(self.number).ok_or("it is gone")?;
@@ -131,7 +139,7 @@ impl Member {
             }
             // The next turn sends the answers, and hears what was said behind what they answer.
             for event in events.drain(..) {
-                self.on_event(hub, before.as_deref_mut(), event);
+                self.on_event(hub, common, event);
             }
         }
         Ok(true)
@@ -198,7 +206,7 @@ impl Member {
         Ok(has_told)
     }
 
-    fn on_event(&mut self, hub: &mut Hub<Heaps>, before: Option<&mut Predecessor>, event: Event) {
+    fn on_event(&mut self, hub: &mut Hub<Heaps>, common: &Common, event: Event) {
         match event {
             Event::Grown(HeapKind::Receive, extent) => {
                 if let Some(application) = hub.application(self.number) {
@@ -206,7 +214,7 @@ impl Member {
                 }
             }
             Event::Asked(ask) => {
-                let answer = self.done(hub, before, &ask);
+                let answer = self.done(hub, common, &ask);
                 if let Some(application) = hub.application(self.number) {
                     application.memory().0.answer(answer);
                 }
@@ -216,12 +224,7 @@ impl Member {
         }
     }
 
-    fn done(
-        &mut self,
-        hub: &mut Hub<Heaps>,
-        before: Option<&mut Predecessor>,
-        ask: &Ask,
-    ) -> Result<u32, NotDone> {
+    fn done(&mut self, hub: &mut Hub<Heaps>, common: &Common, ask: &Ask) -> Result<u32, NotDone> {
         match ask {
             Ask::Bind { offset, bytes, is_served, service } => {
                 let schema = self.schema(hub, *offset, *bytes).map_err(|why| refused(&why))?;
@@ -241,7 +244,7 @@ impl Member {
                 target.map(|target| target.0).map_err(|error| refused(&error))
             }
             Ask::Serve(name) => match ports::address_of(name.as_str()) {
-                Ok(Some(address)) => self.serve_at(hub, before, address),
+                Ok(Some(address)) => self.serve_at(hub, common, address),
                 Ok(None) => {
                     let served = hub.serve(self.number, name.as_str());
                     served.map(|()| 0).map_err(|error| error.to_string())
@@ -269,15 +272,13 @@ impl Member {
     fn serve_at(
         &mut self,
         hub: &mut Hub<Heaps>,
-        before: Option<&mut Predecessor>,
+        common: &Common,
         address: &str,
     ) -> Result<u32, String> {
         if self.ports.len() >= PORTS_MAX {
             return Err("an application serves at no more addresses".to_owned());
         }
-        // The process before this one may have kept the address for it.
-        let kept = before.and_then(|before| before.port(self.who, address));
-        let (taken, address) = kept.map_or_else(|| ports::take(address), Ok)?;
+        let (taken, address) = common.kept.take_for(self.who, address)?;
         let name = format!("petasos://{address}");
         hub.serve(self.number, &name).map_err(|error| error.to_string())?;
         self.ports.push((address, taken));

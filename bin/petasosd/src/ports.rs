@@ -5,17 +5,61 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use petasos_attach::Credentials;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, listen, shutdown,
     socket_with, sockopt,
 };
 
+use crate::takeover::{Owner, owner};
+
 /// As many addresses an application has at most.
 pub const PORTS_MAX: usize = 8;
 /// What the name of an address begins with.
 const SCHEME: &str = "petasos://";
+
+/// Addresses that are kept for processes whose applications attach again: by whom, which, and what
+/// keeps them.
+#[derive(Default)]
+pub struct KeptPorts(Mutex<Vec<(Owner, SocketAddr, OwnedFd)>>);
+
+impl KeptPorts {
+    /// Keeps an address for the applications of a process.
+    pub fn keep(&self, owner: Owner, address: SocketAddr, file: OwnedFd) {
+        self.all().push((owner, address, file));
+    }
+
+    /// What keeps an address for an application, if it is kept for its process.
+    fn take(&self, who: Credentials, address: &str) -> Option<(OwnedFd, SocketAddr)> {
+        // Processes that are unknown here are all alike.
+        who.pid?;
+        let address: SocketAddr = address.parse().ok()?;
+        let mut all = self.all();
+        let at = all.iter().position(|kept| kept.0 == owner(who) && kept.1 == address)?;
+        let (_, address, file) = all.swap_remove(at);
+        Some((file, address))
+    }
+
+    /// Takes an address for an application: one that is kept for it, or a free one.
+    ///
+    /// # Errors
+    /// Why not, for the application.
+    pub fn take_for(&self, who: Credentials, text: &str) -> Result<(OwnedFd, SocketAddr), String> {
+        self.take(who, text).map_or_else(|| take(text), Ok)
+    }
+
+    /// Keeps nothing more.
+    pub fn clear(&self) {
+        self.all().clear();
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<(Owner, SocketAddr, OwnedFd)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The address that a name is, if it is one.
 ///
@@ -34,7 +78,7 @@ pub fn address_of(name: &str) -> Result<Option<&str>, String> {
 ///
 /// # Errors
 /// Why not, for the application.
-pub fn take(text: &str) -> Result<(OwnedFd, SocketAddr), String> {
+fn take(text: &str) -> Result<(OwnedFd, SocketAddr), String> {
     let address: SocketAddr =
         text.parse().map_err(|_| format!("`{text}` is no address and port"))?;
     if address.ip().is_unspecified() {

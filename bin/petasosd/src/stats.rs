@@ -46,14 +46,14 @@ impl Snapshot {
         let mut snapshot = Snapshot {
             time: SystemClock::default().now(),
             applications: Vec::new(),
-            gone: *world.hub.gone(),
+            gone: world.gone(),
             rows_left_out: 0,
         };
         let mut left = rows_max;
         let is_meant = |application: &&Application<Heaps>| {
             only.is_none_or(|only| application.number() == only)
         };
-        for application in world.hub.applications().filter(is_meant) {
+        for application in world.applications().into_iter().filter(is_meant) {
             let all = application.stats().rows();
             let rows = all[..all.len().min(left)].to_vec();
             left -= rows.len();

@@ -120,7 +120,7 @@ pub struct Transport {
     /// By name: services that other hosts can bind.
     served: HashMap<&'static str, &'static ServiceInfo>,
     /// As of which change of the hub's exports.
-    served_changes: u64,
+    served_changes: Option<u64>,
     /// When the loop is turned next.
     due: Time,
     /// Until when it is turned as often as with calls under way.
@@ -175,7 +175,7 @@ impl Transport {
             requests: Requests::believing(believed),
             waiting: RemoteCalls::default(),
             served: HashMap::new(),
-            served_changes: u64::MAX,
+            served_changes: None,
             due: Time::ZERO,
             warm_until: Time::ZERO,
             succession,
@@ -192,10 +192,17 @@ impl Transport {
         self.grpc.local_target()
     }
 
+    /// As of which count of the hub's exports others can call what applications serve.
+    pub fn published(&self) -> Option<u64> {
+        self.served_changes
+    }
+
     /// Moves calls between the hub and the loop. Says whether anything moved.
     pub fn turn<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
-        if self.served_changes != hub.export_changes() {
-            self.served_changes = hub.export_changes();
+        let changes = Some(hub.export_changes());
+        if self.served_changes != changes {
+            // As of before the look: a change that comes meanwhile is seen in the next turn.
+            self.served_changes = changes;
             self.requests.forget_routes();
             self.serve(hub);
         }

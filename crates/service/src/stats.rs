@@ -240,6 +240,12 @@ impl Gone {
         &self.sums[way as usize]
     }
 
+    /// Adds what those of another hub had counted.
+    pub fn merge(&mut self, other: &Gone) {
+        self.applications += other.applications;
+        self.sums.iter_mut().zip(&other.sums).for_each(|(sum, more)| sum.add(more));
+    }
+
     pub(crate) fn add(&mut self, stats: &Stats) {
         self.applications += 1;
         stats.rows.iter().for_each(|row| self.sums[row.way as usize].add(&row.sums));

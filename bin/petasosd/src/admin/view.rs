@@ -29,7 +29,7 @@ pub fn applications(world: &World<'_>) -> Msg<proto::ListApplicationsResponse> {
 
 fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsResponseMut<'_>) {
     let mut list = edit.applications_mut();
-    for application in world.hub.applications() {
+    for application in world.applications() {
         let mut one = list.add();
         let (load, counts) = (application.load(), application.datapath().counts());
         one.set_number(application.number().0)
@@ -41,9 +41,10 @@ fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsRespon
             .set_items_held(counts.held)
             .set_engines(application.datapath().len() as u32)
             .set_bindings(application.bindings().len() as u32);
-        one.serves_mut().extend(world.hub.served_by(application.number()));
+        let serves = world.first.hub.served_by(application.number());
+        one.serves_mut().extend(serves.iter().map(|name| &**name));
         let number = application.number();
-        if let Some(member) = world.members.iter().find(|member| member.number == number) {
+        if let Some(member) = world.member(number) {
             one.set_uid(member.who.uid).set_gid(member.who.gid);
             if let Some(pid) = member.who.pid {
                 one.set_pid(pid);
@@ -84,7 +85,7 @@ fn fill_datapaths(
     let only = what.only;
     let is_meant =
         |application: &&Application<Heaps>| only.is_none_or(|only| application.number() == only);
-    for application in world.hub.applications().filter(is_meant) {
+    for application in world.applications().into_iter().filter(is_meant) {
         let mut one = list.add();
         one.set_number(application.number().0).set_name(application.name());
         let mut engines = one.engines_mut();
@@ -164,7 +165,7 @@ fn fill_policies(world: &World<'_>, edit: &mut proto::ListPoliciesResponseMut<'_
     edit.set_file(file.unwrap_or_default());
     let mut list = edit.policies_mut();
     let mut placed = std::collections::HashMap::<u64, u32>::new();
-    for application in world.hub.applications() {
+    for application in world.applications() {
         let datapath = application.datapath();
         for policy in (0..datapath.len()).filter_map(|place| datapath.policy(place)) {
             if let Some(id) = world.control.known(policy).rule {
@@ -188,10 +189,10 @@ fn fill_policies(world: &World<'_>, edit: &mut proto::ListPoliciesResponseMut<'_
 pub fn schemas(world: &World<'_>) -> Msg<proto::ListSchemasResponse> {
     let mut response = proto::ListSchemasResponse::new();
     let mut edit = response.edit();
-    let (bytes, bytes_max) = world.hub.schema_bytes();
+    let (bytes, bytes_max) = world.first.hub.schema_bytes();
     edit.set_bytes(bytes as u64).set_bytes_max(bytes_max as u64);
     let mut list = edit.bindings_mut();
-    for application in world.hub.applications() {
+    for application in world.applications() {
         for binding in application.bindings() {
             list.add()
                 .set_number(application.number().0)
@@ -202,7 +203,7 @@ pub fn schemas(world: &World<'_>) -> Msg<proto::ListSchemasResponse> {
         }
     }
     let mut list = edit.schemas_mut();
-    for kept in world.hub.schemas().all().iter().take(SCHEMAS_MAX) {
+    for kept in world.schemas().all().iter().take(SCHEMAS_MAX) {
         describe_schema(&mut list.add(), kept);
     }
     response
@@ -226,7 +227,7 @@ pub fn schema(
     request: &proto::GetSchemaRequest,
 ) -> Result<Msg<proto::GetSchemaResponse>, Status> {
     let digest: Digest = request.digest().parse().map_err(StepError::from)?;
-    let known = world.hub.schemas().get(digest).cloned().ok_or(StepError::NoSchema(digest))?;
+    let known = world.schemas().get(digest).cloned().ok_or(StepError::NoSchema(digest))?;
     let mut response = proto::GetSchemaResponse::new();
     response.edit().set_schema(known.bytes());
     Ok(response)
@@ -244,7 +245,7 @@ fn fill_quotas(world: &World<'_>, edit: &mut proto::ListQuotasResponseMut<'_>) {
         fill(&mut list.add(), name, limits);
     }
     let mut list = edit.attached_mut();
-    for application in world.hub.applications() {
+    for application in world.applications() {
         let mut one = list.add();
         one.set_number(application.number().0);
         fill(&mut one.quota_mut(), application.name(), application.limits());

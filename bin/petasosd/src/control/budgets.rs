@@ -71,7 +71,7 @@ impl World<'_> {
         let nanos = now.nanos_since(self.control.meter.looked_at);
         let (mut exceeded, mut engines) = (Vec::new(), HashMap::new());
         for (number, place, counts) in self.engines_with_budgets() {
-            let datapath = self.hub.application(number).expect("it was just there").datapath();
+            let datapath = self.application(number).expect("it was just there").datapath();
             let policy = datapath.policy(place).expect("likewise").clone();
             let id = self.control.known(&policy).rule.expect("its rule has a budget");
             let Some(rule) = self.control.policies().rule(id) else { continue };
@@ -95,7 +95,7 @@ impl World<'_> {
             return Vec::new();
         }
         let mut engines = Vec::new();
-        for application in self.hub.applications() {
+        for application in self.applications() {
             let datapath = application.datapath();
             for place in 0..datapath.len() {
                 let known = datapath.policy(place).map(|policy| self.control.known(policy));
@@ -113,7 +113,7 @@ impl World<'_> {
     fn note_exceeded(&mut self, exceeded: &Exceeded) {
         let Exceeded { number, place, rule, percent, over } = exceeded;
         let budget = rule.budget.expect("it was exceeded");
-        let Some(application) = self.hub.application(*number) else { return };
+        let Some(application) = self.application(*number) else { return };
         let who = format!(
             "policy {} ({}) takes {percent:.3} % of a processor for `{}` ({}), more than its {} %",
             rule.id,
@@ -132,7 +132,7 @@ impl World<'_> {
         let made = made.absent(without);
         let absent = made.policy.clone();
         self.control.know(Known { made, rule });
-        let application = self.hub.application(*number).expect("it was just there");
+        let application = self.application(*number).expect("it was just there");
         match application.replace(*place, absent) {
             Ok(()) => {
                 eprintln!("petasosd: {who}; it is taken out, its place is {}", budget.over.name());

@@ -74,7 +74,7 @@ enum Undo {
 impl Changer<'_, '_> {
     /// An application that is there.
     pub(super) fn application(&mut self, number: Number) -> &mut Application<Heaps> {
-        self.world.hub.application(number).expect("none goes during a change")
+        self.world.application(number).expect("none goes during a change")
     }
 
     /// How an application is called in texts.
@@ -84,10 +84,11 @@ impl Changer<'_, '_> {
 
     /// What is known of the engines of an application, the one next to it first.
     pub(super) fn engines(&mut self, number: Number) -> Vec<Known> {
-        let application = self.world.hub.application(number).expect("none goes during a change");
+        let application = self.world.application(number).expect("none goes during a change");
         let datapath = application.datapath();
         let policies = (0..datapath.len()).filter_map(|place| datapath.policy(place));
-        policies.map(|policy| self.world.control.known(policy).clone()).collect()
+        let policies: Vec<_> = policies.cloned().collect();
+        policies.iter().map(|policy| self.world.control.known(policy).clone()).collect()
     }
 
     /// Places an engine.
@@ -161,7 +162,7 @@ impl Changer<'_, '_> {
 
     /// Loads a schema. Gives its digest, and whether it was not loaded before.
     pub(super) fn load(&mut self, schema: &[u8]) -> Result<(Digest, bool), BindError> {
-        let (digest, is_new) = self.world.hub.schemas().load(schema, true)?;
+        let (digest, is_new) = self.world.schemas().load(schema, true)?;
         if is_new {
             self.undo.push(Undo::Unload(digest));
         }
@@ -171,7 +172,7 @@ impl Changer<'_, '_> {
     /// Forgets a schema. Says whether it was known in memory; if not, only its file is removed.
     pub(super) fn evict(&mut self, digest: Digest) -> Result<bool, StepError> {
         let keeps = self.world.control.keeper.is_some();
-        let was_known = match self.world.hub.schemas().evict(digest) {
+        let was_known = match self.world.schemas().evict(digest) {
             Ok((schema, was_loaded)) => {
                 self.undo.push(Undo::Load(schema, was_loaded));
                 true
@@ -225,11 +226,11 @@ impl Changer<'_, '_> {
                     continue;
                 }
                 Undo::Unload(digest) => {
-                    self.world.hub.schemas().unload(digest);
+                    self.world.schemas().unload(digest);
                     continue;
                 }
                 Undo::Load(schema, was_loaded) => {
-                    let loaded = self.world.hub.schemas().load(schema.bytes(), was_loaded);
+                    let loaded = self.world.schemas().load(schema.bytes(), was_loaded);
                     not_undone.extend(loaded.err().map(|error| error.to_string()));
                     continue;
                 }

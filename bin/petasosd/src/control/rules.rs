@@ -141,11 +141,11 @@ impl Changer<'_, '_> {
     }
 
     fn numbers(&self) -> Vec<Number> {
-        self.world.hub.applications().map(|application| application.number()).collect()
+        self.world.applications().iter().map(|application| application.number()).collect()
     }
 
     fn applications_of(&self, rule: &Rule) -> Vec<Number> {
-        let its = self.world.hub.applications().filter(|its| rule.is_for(its.name()));
+        let its = self.world.applications().into_iter().filter(|its| rule.is_for(its.name()));
         its.map(|application| application.number()).collect()
     }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use petasos_attach::Attached;
 use petasos_attach::session::Handover;
 use petasos_base::Time;
 use petasos_service::Hub;
 
+use crate::control::World;
 use crate::member::{Heaps, Member};
 use crate::transport::Transport;
 
@@ -46,17 +48,16 @@ impl Leaving {
     /// Goes on as far as the applications are, and other hosts.
     pub fn turn(
         &mut self,
-        members: &[Member],
-        hub: &mut Hub<Heaps>,
+        world: &mut World<'_>,
         mut transport: Option<&mut Transport>,
         now: Time,
     ) -> Left {
-        let step = |member: &Member, hub: &mut Hub<Heaps>| {
-            let application = hub.application(member.number);
-            application.map_or(Handover::Moved, |found| found.memory().0.handover())
-        };
         let was_settled = self.is_settled;
-        let are_attached = members.iter().all(|member| step(member, hub) >= Handover::Attached);
+        let are_attached = all(world, |member, hub| {
+            let application = hub.application(member.number);
+            let step = application.map_or(Handover::Moved, |found| found.memory().0.handover());
+            step >= Handover::Attached
+        });
         self.is_settled |= are_attached || now >= self.attached_by;
         if now >= self.ended_by {
             return Left::TimeIsUp;
@@ -64,13 +65,11 @@ impl Leaving {
         if !self.is_settled {
             return Left::Waits;
         }
-        for member in members {
-            if let Some(application) = hub.application(member.number) {
-                application.memory().0.let_move();
-            }
-        }
+        for_each(world, |attached| {
+            attached.let_move();
+        });
         let are_gone = transport.as_mut().is_none_or(|transport| transport.has_nothing_left(now));
-        if are_gone && members.iter().all(|member| member.has_nothing_left(hub)) {
+        if are_gone && all(world, Member::has_nothing_left) {
             return Left::Nothing;
         }
         if was_settled {
@@ -80,5 +79,24 @@ impl Leaving {
         let grace = self.ended_by - now;
         transport.into_iter().for_each(|transport| transport.hand_over(grace, now));
         Left::Settled
+    }
+}
+
+/// Whether something holds for all applications.
+fn all(world: &mut World<'_>, what: impl Fn(&Member, &mut Hub<Heaps>) -> bool) -> bool {
+    world.runtimes_mut().all(|runtime| {
+        let hub = &mut runtime.hub;
+        runtime.members.iter().all(|member| what(member, hub))
+    })
+}
+
+/// Does something with the socket of each application.
+pub(super) fn for_each(world: &mut World<'_>, mut what: impl FnMut(&mut Attached)) {
+    for runtime in world.runtimes_mut() {
+        for member in &runtime.members {
+            if let Some(application) = runtime.hub.application(member.number) {
+                what(&mut application.memory().0);
+            }
+        }
     }
 }

@@ -3,9 +3,11 @@
 use petasos_attach::Credentials;
 use petasos_attach::reason::DetachCode;
 use petasos_base::Time;
+use petasos_service::Hub;
 
 use super::Daemon;
-use super::leaving::{Leaving, Left};
+use super::leaving::{Leaving, Left, for_each};
+use crate::member::{Heaps, Member};
 use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which};
 use crate::transport::Transport;
 
@@ -32,8 +34,11 @@ impl Daemon {
 
     /// Goes on to the end, if there is a successor. Says whether that is reached.
     pub(super) fn leave(&mut self, now: Time) -> bool {
-        let Some(leaving) = &mut self.takeover.leaving else { return false };
-        match leaving.turn(&self.members, &mut self.hub, self.transport.as_mut(), now) {
+        let Some(mut leaving) = self.takeover.leaving.take() else { return false };
+        let mut transport = self.transport.take();
+        let left = leaving.turn(&mut self.world(), transport.as_mut(), now);
+        (self.takeover.leaving, self.transport) = (Some(leaving), transport);
+        match left {
             Left::Waits => return false,
             Left::Settled => {
                 self.takeover.giver.settle();
@@ -41,16 +46,12 @@ impl Daemon {
             }
             Left::Nothing => eprintln!("petasosd: nothing is left to do: the successor has it all"),
             Left::TimeIsUp => {
-                let count = self.members.len();
+                let count = self.world().applications().len();
                 eprintln!("petasosd: the time to drain is up, with {count} applications left");
             }
         }
-        for member in &self.members {
-            if let Some(application) = self.hub.application(member.number) {
-                let why = "the service's successor goes on";
-                application.memory().0.say_detach(DetachCode::Stopping, why);
-            }
-        }
+        let why = "the service's successor goes on";
+        for_each(&mut self.world(), |attached| attached.say_detach(DetachCode::Stopping, why));
         true
     }
 
@@ -71,6 +72,7 @@ impl Daemon {
         let has_moved = has_ended || !let_in.is_empty();
         if has_ended {
             self.takeover.predecessor = None;
+            self.common.kept.clear();
             eprintln!("petasosd: the process before this one has ended");
             crate::notify::status("the process before this one has ended");
         }
@@ -132,9 +134,10 @@ impl Daemon {
     }
 
     /// All that the successor gets when it serves.
-    fn known(&self) -> Vec<Said> {
+    fn known(&mut self) -> Vec<Said> {
         let mut all = Vec::new();
-        for member in &self.members {
+        let world = self.world();
+        for member in world.runtimes().flat_map(|runtime| &runtime.members) {
             let owner = (member.who.uid, member.who.pid);
             all.push(Said::Application(owner));
             for (address, file) in member.ports() {
@@ -152,15 +155,9 @@ impl Daemon {
     fn announce(&mut self, now: Time) {
         eprintln!("petasosd: a successor serves; this process ends what is under way");
         self.takeover.leaving = Some(Leaving::new(now, self.drain));
-        self.each(now, |member, hub| {
-            let application = hub.application(member.number).ok_or("it is gone")?;
-            let attached = &mut application.memory().0;
-            if attached.announce_successor() {
-                return Ok(true);
-            }
-            attached.say_detach(DetachCode::Stopping, "attach again, to the successor");
-            Err("it does not know of successors".to_owned())
-        });
+        for runtime in self.world().runtimes_mut() {
+            runtime.each(now, announce_to);
+        }
     }
 
     /// Writes down who wanted to take over.
@@ -172,4 +169,15 @@ impl Daemon {
         eprintln!("petasosd: takeover by process {pid} ({program}) {what}{more}");
         self.desk.record(who, &format!("takeover by {program}"), what, why);
     }
+}
+
+/// Tells an application of the successor.
+fn announce_to(member: &mut Member, hub: &mut Hub<Heaps>) -> Result<bool, String> {
+    let application = hub.application(member.number).ok_or("it is gone")?;
+    let attached = &mut application.memory().0;
+    if attached.announce_successor() {
+        return Ok(true);
+    }
+    attached.say_detach(DetachCode::Stopping, "attach again, to the successor");
+    Err("it does not know of successors".to_owned())
 }

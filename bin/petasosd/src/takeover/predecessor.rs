@@ -112,19 +112,13 @@ impl Predecessor {
         if self.is_settled { std::mem::take(&mut self.held) } else { Vec::new() }
     }
 
-    /// The descriptor that keeps an address for an application, if it is one of its process.
-    pub fn port(&mut self, who: Credentials, address: &str) -> Option<(OwnedFd, SocketAddr)> {
-        // Processes that are unknown here are all alike.
-        who.pid?;
-        let address: SocketAddr = address.parse().ok()?;
-        let is_it = |port: &(Owner, SocketAddr, _)| port.0 == owner(who) && port.1 == address;
-        let at = self.ports.iter().position(is_it)?;
-        let (_, address, file) = self.ports.swap_remove(at);
-        Some((file, address))
+    /// Takes the addresses that its applications serve at, and what keeps them.
+    pub fn take_ports(&mut self) -> Vec<(Owner, SocketAddr, OwnedFd)> {
+        std::mem::take(&mut self.ports)
     }
 }
 
 /// Whose process it is.
-pub(super) fn owner(who: Credentials) -> Owner {
+pub fn owner(who: Credentials) -> Owner {
     (who.uid, who.pid)
 }

@@ -1,0 +1,31 @@
+//! Which of what applications serve others than this host's can call.
+//!
+//! The transport publishes what is served, in the first runtime. An application is told that it
+//! serves only when others can call it.
+
+use petasos_base::sync::{AtomicU64, Ordering};
+
+/// As of which count of the host's changes the transport has published.
+#[derive(Default)]
+pub struct Published {
+    /// One more than the count; 0 while there is no transport.
+    seen: AtomicU64,
+}
+
+impl Published {
+    /// There is a transport, which has published nothing yet.
+    pub fn begin(&self) {
+        self.seen.fetch_max(1, Ordering::Release);
+    }
+
+    /// What was served at this count of changes is published. Says whether that is new.
+    pub fn note(&self, changes: u64) -> bool {
+        self.seen.swap(changes + 1, Ordering::Release) != changes + 1
+    }
+
+    /// Whether all is published that was served at this count of changes.
+    pub fn is_published(&self, changes: u64) -> bool {
+        let seen = self.seen.load(Ordering::Acquire);
+        seen == 0 || seen > changes
+    }
+}

@@ -1,0 +1,136 @@
+//! The threads of runtimes, besides that of the daemon.
+//!
+//! A thread holds its runtime's lock over many turns, so that calls take none. Who wants to see or
+//! change a runtime says so, and gets the lock between two turns ([`Shared::borrow`]).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use petasos_base::Time;
+use petasos_base::sync::{AtomicBool, AtomicU32, Ordering};
+use petasos_service::HubId;
+
+use super::{Bell, Common, Runtime, wait};
+
+/// A runtime, as its thread and the daemon's share it.
+pub struct Shared {
+    id: HubId,
+    runtime: Mutex<Runtime>,
+    /// The daemon wants the lock.
+    is_wanted: AtomicBool,
+    bell: Arc<Bell>,
+    /// The system's number of the thread; 0 until it has begun.
+    thread: AtomicU32,
+}
+
+impl Shared {
+    /// Starts a thread for another runtime.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn start(common: &Arc<Common>, spin: Duration) -> Result<Arc<Shared>, String> {
+        let failed = |error| format!("cannot start another runtime: {error}");
+        let runtime = Runtime::new(common, spin).map_err(failed)?;
+        let (id, bell) = (runtime.id(), runtime.bell.clone());
+        let (is_wanted, thread) = (AtomicBool::new(false), AtomicU32::new(0));
+        let shared = Shared { id, runtime: Mutex::new(runtime), is_wanted, bell, thread };
+        let shared = Arc::new(shared);
+        let its = shared.clone();
+        let thread = std::thread::Builder::new().name(format!("petasosd-{}", id.0));
+        thread.spawn(move || its.run()).map_err(failed)?;
+        Ok(shared)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> HubId {
+        self.id
+    }
+
+    /// Wakes the thread, if it sleeps.
+    pub fn wake(&self) {
+        self.bell.ring();
+    }
+
+    /// The runtime, between two turns. Its thread waits until this is dropped.
+    pub fn borrow(&self) -> MutexGuard<'_, Runtime> {
+        self.is_wanted.store(true, Ordering::SeqCst);
+        self.bell.ring();
+        let runtime = self.lock();
+        self.is_wanted.store(false, Ordering::SeqCst);
+        runtime
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Runtime> {
+        self.runtime.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        // Without this thread, its applications would wait for ever: they attach to the next
+        // process instead.
+        let _whole = EndsTheProcess;
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        self.thread.store(thread.unsigned_abs(), Ordering::Relaxed);
+        loop {
+            while self.is_wanted.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            let mut runtime = self.lock();
+            if let Err(why) = self.run_until_wanted(&mut runtime) {
+                eprintln!("petasosd: runtime {} has failed: {why}", self.id.0);
+                std::process::abort();
+            }
+        }
+    }
+
+    fn run_until_wanted(&self, runtime: &mut Runtime) -> Result<(), String> {
+        let mut idle_since: Option<Time> = None;
+        while !self.is_wanted.load(Ordering::Relaxed) {
+            let now = runtime.now();
+            let mut has_moved = runtime.looks(now) && runtime.hear_sockets(now);
+            if has_moved {
+                runtime.warm(now);
+            }
+            has_moved |= runtime.turn(now, |_, _| false);
+            runtime.is_idle = !has_moved;
+            if has_moved {
+                idle_since = None;
+                continue;
+            }
+            let since = *idle_since.get_or_insert(now);
+            if now - since < runtime.yielder.spin(now) {
+                runtime.rest();
+                continue;
+            }
+            if runtime.doze() {
+                let sleep = runtime.sleep_max(now);
+                wait(&mut runtime.descriptors(), sleep)?;
+                runtime.slept(now);
+            }
+            runtime.rise();
+            idle_since = None;
+        }
+        Ok(())
+    }
+}
+
+impl Runtime {
+    /// Lets others have the processor for a moment, if they want it.
+    pub fn rest(&mut self) {
+        self.yielder.rest(|| self.clock.now());
+    }
+
+    /// Has slept since then. It may be a socket that has woken the thread.
+    pub fn slept(&mut self, since: Time) {
+        self.yielder.slept(self.clock.now() - since);
+        self.look_soon();
+    }
+}
+
+/// A runtime's thread that panics ends the process, as the daemon's does.
+struct EndsTheProcess;
+
+impl Drop for EndsTheProcess {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
