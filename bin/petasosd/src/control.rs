@@ -16,6 +16,7 @@ mod in_force;
 mod plan;
 mod quotas;
 mod rules;
+mod runtimes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use petasos_service::{Application, Gone, Schemas};
 use crate::member::{Heaps, Member};
 use crate::policies::{Made, Policies};
 use crate::runtime::Runtime;
+use crate::runtime::set::RuntimeSet;
 use crate::schemas::Keeper;
 pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
@@ -40,6 +42,8 @@ pub struct World<'a> {
     pub first: &'a mut Runtime,
     /// The others, whose threads wait meanwhile.
     pub others: Vec<MutexGuard<'a, Runtime>>,
+    /// What operators have set of them.
+    pub set: &'a mut RuntimeSet,
     /// What applies to applications.
     pub control: &'a mut Control,
 }
@@ -122,6 +126,11 @@ impl World<'_> {
     pub fn runtimes_mut(&mut self) -> impl Iterator<Item = &mut Runtime> {
         let others = self.others.iter_mut().map(|other| &mut **other);
         std::iter::once(&mut *self.first).chain(others)
+    }
+
+    /// The runtime that has an application.
+    pub fn runtime_of(&mut self, number: Number) -> Option<&mut Runtime> {
+        self.runtimes_mut().find(|runtime| runtime.hub.heaps(number).is_some())
     }
 
     /// The applications, by number.

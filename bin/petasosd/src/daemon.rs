@@ -23,6 +23,7 @@ use crate::admin::Desk;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
 use crate::names::{Judged, Names};
+use crate::runtime::set::RuntimeSet;
 use crate::runtime::threads::Shared;
 use crate::runtime::{Common, Runtime, wait};
 use crate::takeover::Predecessor;
@@ -36,7 +37,7 @@ pub use replaced::Takeover;
 
 /// So long nobody attaches after the system had no descriptor or memory left for it.
 const LISTENER_PAUSE: Duration = Duration::from_secs(1);
-/// The longest sleep while operators may want more, or a process takes over.
+/// The longest sleep while operators may want more, a process takes over or applications move.
 const BUSY_SLEEP: Duration = Duration::from_millis(1);
 
 /// The managed service of a host.
@@ -45,7 +46,7 @@ pub struct Daemon {
     names: Names,
     /// The runtime that this thread runs.
     first: Runtime,
-    others: Vec<Arc<Shared>>,
+    runtimes: RuntimeSet,
     common: Arc<Common>,
     control: Control,
     desk: Desk,
@@ -81,11 +82,12 @@ impl Daemon {
         }
         let first = Runtime::new(&common, spin);
         let first = first.map_err(|error| format!("cannot start: {error}"))?;
+        let runtimes = RuntimeSet::new(&first, [spin, drain])?;
         Ok(Daemon {
             listener,
             names,
             first,
-            others: Vec::new(),
+            runtimes,
             common,
             control,
             desk,
@@ -100,6 +102,30 @@ impl Daemon {
     /// Begins with schemas that are known. To be called before anybody attaches.
     pub fn know(&mut self, schemas: Schemas) {
         *self.common.host.schemas() = schemas;
+    }
+
+    /// Adds a runtime: shared, or for the applications of a name.
+    ///
+    /// # Errors
+    /// There are as many as may be, or what the system refuses.
+    pub fn add_runtime(&mut self, dedicated_to: Option<&str>) -> Result<(), String> {
+        self.runtimes.add(dedicated_to).map(drop)
+    }
+
+    /// Lets the runtimes run on one processor each, in their order. Those for which there is none
+    /// run on any.
+    ///
+    /// # Errors
+    /// There is no such processor.
+    pub fn pin(&mut self, cpus: &[u32]) -> Result<(), String> {
+        let ids: Vec<_> = self.runtimes.rows().map(|row| row.id).collect();
+        if cpus.len() > ids.len() {
+            return Err(format!("--cpus has {} processors for {} runtimes", cpus.len(), ids.len()));
+        }
+        for (id, cpu) in ids.into_iter().zip(cpus) {
+            self.runtimes.pin(id, Some(*cpu))?;
+        }
+        Ok(())
     }
 
     /// Lets calls leave this host and come in: at sockets that were taken over, if any were.
@@ -171,7 +197,7 @@ impl Daemon {
     fn note_published(&mut self) {
         let changes = self.transport.as_ref().and_then(Transport::published);
         if changes.is_some_and(|changes| self.common.published.note(changes)) {
-            self.others.iter().for_each(|other| other.wake());
+            self.runtimes.threads().for_each(|thread| thread.wake());
         }
     }
 
@@ -196,6 +222,7 @@ impl Daemon {
             }
         }
         has_moved |= self.serve_operators(now);
+        has_moved |= self.move_on(now);
         has_moved |= self.first.hear_sockets(now);
         while let Some(bound) = self.poll_bound() {
             self.control.keeper.iter().for_each(|keeper| keeper.used(bound.clone()));
@@ -210,20 +237,35 @@ impl Daemon {
         let has_job = job.is_some();
         let is_due = self.control.policies().have_budgets() && now >= self.control.meter.due();
         if has_job || is_due {
-            let mut world = self.world();
-            job.into_iter().for_each(|job| job(&mut world));
-            world.check_budgets(now);
-            drop(world);
+            self.with_world(|world| {
+                job.into_iter().for_each(|job| job(world));
+                world.check_budgets(now);
+            });
             let have_budgets = self.control.policies().have_budgets();
             self.common.has_budgets.store(have_budgets, Ordering::Relaxed);
         }
         has_job
     }
 
-    /// All runtimes, between two turns, and what applies to them.
-    fn world(&mut self) -> World<'_> {
-        let others = self.others.iter().map(|other| other.borrow()).collect();
-        World { first: &mut self.first, others, control: &mut self.control }
+    /// Does something with all runtimes, between two turns, and what applies to them.
+    fn with_world<R>(&mut self, work: impl FnOnce(&mut World<'_>) -> R) -> R {
+        let threads: Vec<Arc<Shared>> = self.runtimes.threads().cloned().collect();
+        let others = threads.iter().map(|thread| thread.borrow()).collect();
+        let (first, set, control) = (&mut self.first, &mut self.runtimes, &mut self.control);
+        work(&mut World { first, others, set, control })
+    }
+
+    /// Goes on with applications that move, and runtimes that are left.
+    fn move_on(&mut self, now: Time) -> bool {
+        if !self.runtimes.is_changing() {
+            return false;
+        }
+        let mut has_moved = self.runtimes.move_on(&mut self.first, now);
+        let threads: Vec<Arc<Shared>> = self.runtimes.threads().cloned().collect();
+        for thread in threads {
+            has_moved |= self.runtimes.move_on(&mut thread.borrow(), now);
+        }
+        has_moved
     }
 
     fn poll_bound(&self) -> Option<Arc<petasos_service::KnownSchema>> {
@@ -259,7 +301,8 @@ impl Daemon {
             attached.announce_successor();
         }
         let limits = ApplicationLimits { grant_bytes: attached.limits().grant_bytes, ..quota };
-        let mut place = placing::place(&mut self.first, &self.others, &name);
+        let awaited = self.runtimes.awaited(&name, who);
+        let mut place = placing::place(&mut self.first, &self.runtimes, (&name, awaited));
         let number = place.hub.next_number();
         let mut application =
             Application::new(number, &name, Heaps(attached), limits, random_seed());
@@ -294,7 +337,9 @@ impl Daemon {
     fn wait(&mut self, now: Time) -> Result<(), String> {
         let due = self.listener.next_due().into_iter().chain(self.takeover_due()).min();
         // The end is to come soon after the last call.
-        let is_changing = self.takeover.giver.is_busy() || self.takeover.leaving.is_some();
+        let is_changing = self.takeover.giver.is_busy()
+            || self.takeover.leaving.is_some()
+            || self.runtimes.is_changing();
         let is_short = is_changing || self.desk.may_have_more();
         let longest = if is_short { BUSY_SLEEP } else { self.first.sleep_max(now) };
         let sleep = due.map_or(longest, |due| (due - now).min(longest));

@@ -109,11 +109,23 @@ fn run(options: &Options) -> Result<(), String> {
     let names = Names::new(options.application.clone());
     let mut daemon = Daemon::new(listener, names, (control, desk), takeover, times)?;
     daemon.know(schemas);
+    add_runtimes(&mut daemon, options)?;
     if options.is_open() {
         daemon.open(transport, listeners)?;
     }
     notify::ready();
     daemon.run()
+}
+
+/// The runtimes besides the first.
+fn add_runtimes(daemon: &mut Daemon, options: &Options) -> Result<(), String> {
+    for _ in 1..options.runtimes {
+        daemon.add_runtime(None)?;
+    }
+    for name in &options.dedicated_runtime {
+        daemon.add_runtime(Some(name))?;
+    }
+    daemon.pin(&options.cpus)
 }
 
 /// The first process at its sockets.

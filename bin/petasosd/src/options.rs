@@ -134,6 +134,23 @@ pub struct Options {
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub drain_timeout: u64,
 
+    /// How many threads run the datapaths of applications (shared runtimes). An application gets the
+    /// one that has the fewest. The first also has the sockets of the service: calls to and from
+    /// other hosts pass it.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub runtimes: u32,
+
+    /// A thread for the applications of this name alone (a dedicated runtime). May be given several
+    /// times, also for one name.
+    #[arg(long, value_name = "NAME")]
+    pub dedicated_runtime: Vec<String>,
+
+    /// The processors that the runtimes run on, one each: the shared ones first, then the dedicated
+    /// ones. Those for which there is none run on any.
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
+    pub cpus: Vec<u32>,
+
     /// How long to look for work before sleeping at most, in µs. It is less when calls are rare,
     /// or other programs need the processor.
     #[arg(long, value_name = "US", default_value_t = 50)]

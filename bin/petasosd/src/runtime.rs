@@ -10,8 +10,10 @@
 //! - In a turn, nothing waits for another runtime.
 
 mod bell;
+pub mod moving;
 mod post;
 mod published;
+pub mod set;
 pub mod threads;
 
 use std::sync::Arc;
@@ -22,9 +24,9 @@ use petasos_base::{SystemClock, Time, Yielder};
 use petasos_service::{Crossing, Host, Hub, HubId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-pub use bell::Bell;
+use bell::Bell;
 use post::{Boxes, Post};
-pub use published::Published;
+use published::Published;
 
 use crate::member::{Heaps, Member};
 use crate::ports::KeptPorts;

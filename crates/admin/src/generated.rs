@@ -13,98 +13,109 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x008\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
+        b"\x01\x00?\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
         \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x05\x06\
-        budget\x00\x01\x0b\x07\x1cpetasos.admin.v1.Application\x10\x00\r\x01\x06number\x00\
-        \x00\r\x02\x04name\x00\x00\t\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\
-        \x00\x01\x05\x06\x05calls\x00\x00\x04\x07\nheld_bytes\x00\x00\x04\x08\x13descript\
-        ors_waiting\x00\x00\x04\t\x0citems_queued\x00\x00\x04\n\nitems_held\x00\x00\x04\x0b\
-        \x07engines\x00\x00\r\x0c\x08bindings\x00\x00\r\r\x06serves\x00\x02\t!petasos.adm\
-        in.v1.ApplicationStats\x10\x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\
-        \x05calls\x00\x02\x0b\x08\x04\x07engines\x00\x02\x0b\x13\x05\x07refused\x00\x00\x04\
-        \x1dpetasos.admin.v1.AttachEngine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04\
-        kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.adm\
-        in.v1.AttachedQuota\x10\x00\x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b,\
-        \x1bpetasos.admin.v1.AuditEntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07ti\
-        me_us\x00\x00\x03\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\
-        \x06\x04role\x00\x00\t\x07\x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\
-        \x00\x00\t\n\x07message\x00\x00\t\x0b\nunrecorded\x00\x00\x04\x18petasos.admin.v1\
-        .Binding\x10\x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07service\
-        \x00\x00\t\x04\x07methods\x00\x00\r\x05\x0cschema_bytes\x00\x00\x04\x17petasos.ad\
-        min.v1.Budget\x10\x00\x02\x01\x07percent\x00\x00\x01\x02\x04over\x00\x00\t\x1apet\
-        asos.admin.v1.CallStats\x10\x00\t\x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\
-        \x05begun\x00\x00\x04\x04\tunder_way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0b\x06\
-        \rrequest_bytes\x00\x00\x04\x07\x0eresponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\
-        \x00\x04\t\x07latency\x00\x02\x0b\x19\x1epetasos.admin.v1.ChangeRequest\x10\x00\x01\
-        \x01\x05steps\x00\x02\x0b4\x1fpetasos.admin.v1.ChangeResponse\x10\x00\x01\x01\x04\
-        done\x00\x02\t\x1apetasos.admin.v1.CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\
-        \x05calls\x00\x00\x04 petasos.admin.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\
-        \x01\x0b\x12\x02\rconfiguration\x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\
-        \x02\x01\x02id\x00\x00\x04\x02\rconfiguration\x00\x00\t#petasos.admin.v1.Configur\
-        eTransport\x10\x00\x01\x01\x08gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\
-        \x00\x03\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\
-        \x11\x1dpetasos.admin.v1.DetachEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x12\x17\
-        petasos.admin.v1.Engine\x10\x00\x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\
-        \x03\x06policy\x00\x00\x04\x04\ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\
-        \t\x06\x06report\x00\x00\t\x07\x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\
-        \x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\
-        \x1cpetasos.admin.v1.EngineStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\
-        \x00\x04\x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\
-        \x00\x04\x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!peta\
-        sos.admin.v1.GetSchemaRequest\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.\
-        v1.GetSchemaResponse\x10\x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Ki\
-        nd\x10\x00\x02\x01\x04name\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1\
-        .KnownSchema\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08\
-        messages\x00\x00\r\x04\x08services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08\
-        bindings\x00\x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\
-        \x00\x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04(petasos.admin\
-        .v1.ListApplicationsRequest\x10\x00\x00)petasos.admin.v1.ListApplicationsResponse\
-        \x10\x00\x01\x01\x0capplications\x00\x02\x0b\x01!petasos.admin.v1.ListAuditReques\
-        t\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"petasos.admin.v1.ListAuditResponse\x10\
-        \x00\x01\x01\x07entries\x00\x02\x0b\x05%petasos.admin.v1.ListDatapathsRequest\x10\
-        \x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&petasos.adm\
-        in.v1.ListDatapathsResponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\x0f!petasos.ad\
-        min.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\x00\x01\
-        \x01\x05kinds\x00\x02\x0b\x17$petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%pe\
-        tasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08policies\x00\x02\x0b+\x02\x04\
-        file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.L\
-        istQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b,\x02\x08attached\x00\x02\x0b\
-        \x04#petasos.admin.v1.ListSchemasRequest\x10\x00\x00$petasos.admin.v1.ListSchemas\
-        Response\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x06\x02\x05bytes\x00\x00\x04\x03\
-        \tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x18\x1bpetasos.admin.v1.LoadSc\
-        hema\x10\x00\x01\x01\x06schema\x00\x00\x0c\x1bpetasos.admin.v1.MoveEngine\x10\x00\
-        \x02\x01\x06engine\x00\x01\x0b\x12\x02\x02to\x00\x00\r\x19petasos.admin.v1.Overvi\
-        ew\x10\x00\x06\x01\x05stats\x00\x01\x0b3\x02\x0capplications\x00\x01\x0b\x1b\x03\t\
-        datapaths\x00\x01\x0b\x1f\x04\x08policies\x00\x01\x0b#\x05\x06quotas\x00\x01\x0b%\
-        \x06\x05audit\x00\x01\x0b\x1d\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02id\x00\
-        \x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\
-        \x00\t\x05\tdatapaths\x00\x00\r\x06\x06budget\x00\x01\x0b\x07\x16petasos.admin.v1\
-        .Quota\x10\x00\x06\x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11\
-        message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_b\
-        ytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x1fpetasos.admin.v1.Reloa\
-        dPolicies\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\
-        \x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1a\
-        petasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\x04\x02\x06budget\x00\x01\
-        \x0b\x07\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b,\x1dpe\
-        tasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.a\
-        dmin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\
-        \x02\x0b\x02\x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\
-        \x04\x05\x04gone\x00\x02\x0b\x08\x15petasos.admin.v1.Step\x10\x01\x04what\x0f\x01\
-        \rattach_engine\x00\x05\x00\x0b\x03\x02\rdetach_engine\x00\x05\x00\x0b\x10\x03\x0b\
-        move_engine\x00\x05\x00\x0b)\x04\x10configure_engine\x00\x05\x00\x0b\x0c\x05\x0eu\
-        pgrade_engine\x00\x05\x00\x0b5\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_po\
-        licy\x00\x05\x00\x0b.\x08\x10configure_policy\x00\x05\x00\x0b\r\t\x0freload_polic\
-        ies\x00\x05\x00\x0b-\n\tset_quota\x00\x05\x00\x0b1\x0b\x0cremove_quota\x00\x05\x00\
-        \x0b/\x0c\x0bload_schema\x00\x05\x00\x0b(\r\x0cevict_schema\x00\x05\x00\x0b\x14\x0e\
-        \x13configure_transport\x00\x05\x00\x0b\x0e\x0f\nset_budget\x00\x05\x00\x0b0\x1ep\
-        etasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x12%petasos.a\
-        dmin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11audi\
-        t_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05st\
-        ats\x00\x01\x0b2\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x0c\
-        \x06Change\t\n\x00\tGetSchema\x15\x16\x04\x10ListApplications\x1a\x1b\x04\tListAu\
-        dit\x1c\x1d\x04\rListDatapaths\x1e\x1f\x04\tListKinds !\x04\x0cListPolicies\"#\x04\
-        \nListQuotas$%\x04\x0bListSchemas&\'\x04\x05Stats23\x04\rWatchOverview6*\x02\nWat\
-        chStats73\x02",
+        budget\x00\x01\x0b\x08\x1bpetasos.admin.v1.AddRuntime\x10\x00\x02\x01\x0cdedicate\
+        d_to\x00\x00\t\x02\x03cpu\x00\x01\r\x1cpetasos.admin.v1.Application\x10\x00\x0f\x01\
+        \x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\
+        \r\x05\x03pid\x00\x01\x05\x06\x05calls\x00\x00\x04\x07\nheld_bytes\x00\x00\x04\x08\
+        \x13descriptors_waiting\x00\x00\x04\t\x0citems_queued\x00\x00\x04\n\nitems_held\x00\
+        \x00\x04\x0b\x07engines\x00\x00\r\x0c\x08bindings\x00\x00\r\r\x06serves\x00\x02\t\
+        \x0e\x07runtime\x00\x00\r\x0f\rpolicy_number\x00\x00\r!petasos.admin.v1.Applicati\
+        onStats\x10\x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x05calls\x00\
+        \x02\x0b\t\x04\x07engines\x00\x02\x0b\x14\x05\x07refused\x00\x00\x04\x1dpetasos.a\
+        dmin.v1.AttachEngine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\
+        \t\x03\rconfiguration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.Attach\
+        edQuota\x10\x00\x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b1\x1bpetasos.\
+        admin.v1.AuditEntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\
+        \x03\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\
+        \x00\x00\t\x07\x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\
+        \x07message\x00\x00\t\x0b\nunrecorded\x00\x00\x04\x18petasos.admin.v1.Binding\x10\
+        \x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07service\x00\x00\t\x04\
+        \x07methods\x00\x00\r\x05\x0cschema_bytes\x00\x00\x04\x17petasos.admin.v1.Budget\x10\
+        \x00\x02\x01\x07percent\x00\x00\x01\x02\x04over\x00\x00\t\x1apetasos.admin.v1.Cal\
+        lStats\x10\x00\t\x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\
+        \x04\x04\tunder_way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0c\x06\rrequest_bytes\x00\
+        \x00\x04\x07\x0eresponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07laten\
+        cy\x00\x02\x0b\x1a\x1epetasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\
+        \x02\x0b;\x1fpetasos.admin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1a\
+        petasos.admin.v1.CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\
+        \x04 petasos.admin.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\
+        \rconfiguration\x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\x01\x02id\x00\
+        \x00\x04\x02\rconfiguration\x00\x00\t#petasos.admin.v1.ConfigureTransport\x10\x00\
+        \x01\x01\x08gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\x03\x01\x06\
+        number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x12\x1dpetasos.\
+        admin.v1.DetachEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\x17petasos.admin.\
+        v1.Engine\x10\x00\x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\x06polic\
+        y\x00\x00\x04\x04\ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\x06\x06\
+        report\x00\x00\t\x07\x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\x00\x03\
+        \x01\x0bapplication\x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\x1cpet\
+        asos.admin.v1.EngineStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\x00\x04\
+        \x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\x00\x04\
+        \x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!petasos.admi\
+        n.v1.GetSchemaRequest\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.v1.GetSc\
+        hemaResponse\x10\x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Kind\x10\x00\
+        \x02\x01\x04name\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1.KnownSche\
+        ma\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08messages\x00\
+        \x00\r\x04\x08services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08bindings\x00\
+        \x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\x00\x02\x01\
+        \x0elatency_max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04(petasos.admin.v1.ListAppl\
+        icationsRequest\x10\x00\x00)petasos.admin.v1.ListApplicationsResponse\x10\x00\x01\
+        \x01\x0capplications\x00\x02\x0b\x02!petasos.admin.v1.ListAuditRequest\x10\x00\x01\
+        \x01\x0bentries_max\x00\x00\r\"petasos.admin.v1.ListAuditResponse\x10\x00\x01\x01\
+        \x07entries\x00\x02\x0b\x06%petasos.admin.v1.ListDatapathsRequest\x10\x00\x02\x01\
+        \x0bapplication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&petasos.admin.v1.ListDa\
+        tapathsResponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\x10!petasos.admin.v1.ListK\
+        indsRequest\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\x00\x01\x01\x05ki\
+        nds\x00\x02\x0b\x18$petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%petasos.admi\
+        n.v1.ListPoliciesResponse\x10\x00\x02\x01\x08policies\x00\x02\x0b0\x02\x04file\x00\
+        \x00\t\"petasos.admin.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.ListQuota\
+        sResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b1\x02\x08attached\x00\x02\x0b\x05$\
+        petasos.admin.v1.ListRuntimesRequest\x10\x00\x00%petasos.admin.v1.ListRuntimesRes\
+        ponse\x10\x00\x01\x01\x08runtimes\x00\x02\x0b6#petasos.admin.v1.ListSchemasReques\
+        t\x10\x00\x00$petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\
+        \x02\x0b\x07\x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\
+        \x02\x0b\x19\x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c\
+        \x20petasos.admin.v1.MoveApplication\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\
+        \x07runtime\x00\x00\r\x1bpetasos.admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\
+        \x01\x0b\x13\x02\x02to\x00\x00\r\x19petasos.admin.v1.Overview\x10\x00\x06\x01\x05\
+        stats\x00\x01\x0b:\x02\x0capplications\x00\x01\x0b\x1c\x03\tdatapaths\x00\x01\x0b\
+        \x20\x04\x08policies\x00\x01\x0b$\x05\x06quotas\x00\x01\x0b&\x06\x05audit\x00\x01\
+        \x0b\x1e\x1bpetasos.admin.v1.PinRuntime\x10\x00\x02\x01\x02id\x00\x00\r\x02\x03cp\
+        u\x00\x01\r\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02id\x00\x00\x04\x02\x0ba\
+        pplication\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdata\
+        paths\x00\x00\r\x06\x06budget\x00\x01\x0b\x08\x16petasos.admin.v1.Quota\x10\x00\x06\
+        \x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\
+        \x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\
+        \x06\x0fdescriptors_max\x00\x01\x04\x1fpetasos.admin.v1.ReloadPolicies\x10\x00\x00\
+        \x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\x04\x1cpetasos.ad\
+        min.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.R\
+        emoveRuntime\x10\x00\x01\x01\x02id\x00\x00\r\x18petasos.admin.v1.Runtime\x10\x00\x07\
+        \x01\x02id\x00\x00\r\x02\x0cdedicated_to\x00\x00\t\x03\x03cpu\x00\x01\r\x04\x0cap\
+        plications\x00\x00\r\x05\x05calls\x00\x00\x04\x06\nis_leaving\x00\x00\x08\x07\x0c\
+        processor_ns\x00\x01\x04\x1apetasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\
+        \x04\x02\x06budget\x00\x01\x0b\x08\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05\
+        quota\x00\x01\x0b1\x1dpetasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplicatio\
+        n\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\
+        \x02\x0capplications\x00\x02\x0b\x03\x03\x10methods_left_out\x00\x00\x04\x04\x11a\
+        pplications_gone\x00\x00\x04\x05\x04gone\x00\x02\x0b\t\x15petasos.admin.v1.Step\x10\
+        \x01\x04what\x13\x01\rattach_engine\x00\x05\x00\x0b\x04\x02\rdetach_engine\x00\x05\
+        \x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b-\x04\x10configure_engine\x00\x05\x00\
+        \x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0b<\x06\nadd_policy\x00\x05\x00\x0b\x00\
+        \x07\rremove_policy\x00\x05\x00\x0b3\x08\x10configure_policy\x00\x05\x00\x0b\x0e\t\
+        \x0freload_policies\x00\x05\x00\x0b2\n\tset_quota\x00\x05\x00\x0b8\x0b\x0cremove_\
+        quota\x00\x05\x00\x0b4\x0c\x0bload_schema\x00\x05\x00\x0b+\r\x0cevict_schema\x00\x05\
+        \x00\x0b\x15\x0e\x13configure_transport\x00\x05\x00\x0b\x0f\x0f\nset_budget\x00\x05\
+        \x00\x0b7\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\x0eremove_runtime\x00\x05\x00\
+        \x0b5\x12\x0bpin_runtime\x00\x05\x00\x0b/\x13\x10move_application\x00\x05\x00\x0b\
+        ,\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13%pet\
+        asos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11\
+        audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05\
+        stats\x00\x01\x0b9\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\
+        \r\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10ListApplications\x1b\x1c\x04\tLi\
+        stAudit\x1d\x1e\x04\rListDatapaths\x1f \x04\tListKinds!\"\x04\x0cListPolicies#$\x04\
+        \nListQuotas%&\x04\x0cListRuntimes\'(\x04\x0bListSchemas)*\x04\x05Stats9:\x04\rWa\
+        tchOverview=.\x02\nWatchStats>:\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -295,6 +306,97 @@ mod generated {
         }
     }
 
+    /// Adds a runtime.
+    #[repr(C)]
+    pub struct AddRuntime {
+        unknown: rt::Unknown,      //  0
+        dedicated_to: rt::Text,    //  8
+        presence: rt::Presence<1>, // 24
+        cpu: u32,                  // 28
+    }
+
+    rt::message! {
+        AddRuntime, AddRuntimeMut, AddRuntimeMsg, SCHEMA, index 1, bytes 32;
+        dedicated_to: 1, cpu: 2;
+    }
+
+    impl AddRuntime {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<AddRuntime> {
+            rt::Msg::new()
+        }
+
+        /// The name of the applications that it is for; empty for a shared one.
+        ///
+        /// `string dedicated_to = 1`
+        pub fn dedicated_to(&self) -> &str {
+            &self.dedicated_to
+        }
+
+        /// The processor that it runs on; without it, any.
+        ///
+        /// `optional uint32 cpu = 2`
+        pub fn cpu(&self) -> Option<u32> {
+            self.presence.has(0).then_some(self.cpu)
+        }
+
+        /// Whether `optional uint32 cpu = 2` is present.
+        pub fn has_cpu(&self) -> bool {
+            self.presence.has(0)
+        }
+    }
+
+    /// Writes an [`AddRuntime`]; reads as one.
+    pub struct AddRuntimeMut<'a>(rt::Edit<'a, AddRuntime>);
+
+    impl AddRuntimeMut<'_> {
+        /// `string dedicated_to = 1`
+        pub fn set_dedicated_to(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.dedicated_to.set(arena, value.as_ref());
+            self
+        }
+
+        /// `optional uint32 cpu = 2`
+        pub fn set_cpu(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(0);
+            message.cpu = value;
+            self
+        }
+
+        /// Makes `optional uint32 cpu = 2` absent.
+        pub fn clear_cpu(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(0);
+            message.cpu = 0;
+            self
+        }
+    }
+
+    impl AddRuntimeMsg {
+        /// `string dedicated_to = 1`
+        pub fn set_dedicated_to(&mut self, value: impl AsRef<str>) -> AddRuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_dedicated_to(value);
+            edit
+        }
+
+        /// `optional uint32 cpu = 2`
+        pub fn set_cpu(&mut self, value: u32) -> AddRuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_cpu(value);
+            edit
+        }
+
+        /// Makes `optional uint32 cpu = 2` absent.
+        pub fn clear_cpu(&mut self) -> AddRuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_cpu();
+            edit
+        }
+    }
+
     /// An application that is attached.
     #[repr(C)]
     pub struct Application {
@@ -313,13 +415,16 @@ mod generated {
         pid: i32,                   //  96
         engines: u32,               // 100
         bindings: u32,              // 104
-        reserved: [u8; 4],          // 108
+        runtime: u32,               // 108
+        policy_number: u32,         // 112
+        reserved: [u8; 4],          // 116
     }
 
     rt::message! {
-        Application, ApplicationMut, ApplicationMsg, SCHEMA, index 1, bytes 112;
+        Application, ApplicationMut, ApplicationMsg, SCHEMA, index 2, bytes 120;
         name: 2, calls: 6, held_bytes: 7, descriptors_waiting: 8, items_queued: 9, items_held: 10,
-        serves: 13, number: 1, uid: 3, gid: 4, pid: 5, engines: 11, bindings: 12;
+        serves: 13, number: 1, uid: 3, gid: 4, pid: 5, engines: 11, bindings: 12, runtime: 14,
+        policy_number: 15;
     }
 
     impl Application {
@@ -422,6 +527,21 @@ mod generated {
         /// `repeated string serves = 13`
         pub fn serves(&self) -> &[rt::Text] {
             &self.serves
+        }
+
+        /// The runtime that has it.
+        ///
+        /// `uint32 runtime = 14`
+        pub fn runtime(&self) -> u32 {
+            self.runtime
+        }
+
+        /// As what policies know it: an application that attaches again, known by its proved name or by
+        /// its user and name, has the number of the first of its attachments.
+        ///
+        /// `uint32 policy_number = 15`
+        pub fn policy_number(&self) -> u32 {
+            self.policy_number
         }
     }
 
@@ -527,6 +647,20 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.serves.edit(arena)
         }
+
+        /// `uint32 runtime = 14`
+        pub fn set_runtime(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.runtime = value;
+            self
+        }
+
+        /// `uint32 policy_number = 15`
+        pub fn set_policy_number(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.policy_number = value;
+            self
+        }
     }
 
     impl ApplicationMsg {
@@ -626,6 +760,20 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.serves.edit(arena)
         }
+
+        /// `uint32 runtime = 14`
+        pub fn set_runtime(&mut self, value: u32) -> ApplicationMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_runtime(value);
+            edit
+        }
+
+        /// `uint32 policy_number = 15`
+        pub fn set_policy_number(&mut self, value: u32) -> ApplicationMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_policy_number(value);
+            edit
+        }
     }
 
     /// What is counted of an application.
@@ -641,7 +789,7 @@ mod generated {
     }
 
     rt::message! {
-        ApplicationStats, ApplicationStatsMut, ApplicationStatsMsg, SCHEMA, index 2, bytes 72;
+        ApplicationStats, ApplicationStatsMut, ApplicationStatsMsg, SCHEMA, index 3, bytes 72;
         name: 2, calls: 3, engines: 4, refused: 5, number: 1;
     }
 
@@ -772,7 +920,7 @@ mod generated {
     }
 
     rt::message! {
-        AttachEngine, AttachEngineMut, AttachEngineMsg, SCHEMA, index 3, bytes 64;
+        AttachEngine, AttachEngineMut, AttachEngineMsg, SCHEMA, index 4, bytes 64;
         application: 1, kind: 2, configuration: 3, place: 4;
     }
 
@@ -905,7 +1053,7 @@ mod generated {
     }
 
     rt::message! {
-        AttachedQuota, AttachedQuotaMut, AttachedQuotaMsg, SCHEMA, index 4, bytes 24;
+        AttachedQuota, AttachedQuotaMut, AttachedQuotaMsg, SCHEMA, index 5, bytes 24;
         quota: 2, number: 1;
     }
 
@@ -1015,7 +1163,7 @@ mod generated {
     }
 
     rt::message! {
-        AuditEntry, AuditEntryMut, AuditEntryMsg, SCHEMA, index 5, bytes 128;
+        AuditEntry, AuditEntryMut, AuditEntryMsg, SCHEMA, index 6, bytes 128;
         sequence: 1, time_us: 2, role: 6, method: 7, steps: 8, status: 9, message: 10,
         unrecorded: 11, uid: 3, gid: 4, pid: 5;
     }
@@ -1297,7 +1445,7 @@ mod generated {
     }
 
     rt::message! {
-        Binding, BindingMut, BindingMsg, SCHEMA, index 6, bytes 56;
+        Binding, BindingMut, BindingMsg, SCHEMA, index 7, bytes 56;
         name: 2, service: 3, schema_bytes: 5, number: 1, methods: 4;
     }
 
@@ -1429,7 +1577,7 @@ mod generated {
     }
 
     rt::message! {
-        Budget, BudgetMut, BudgetMsg, SCHEMA, index 7, bytes 32;
+        Budget, BudgetMut, BudgetMsg, SCHEMA, index 8, bytes 32;
         percent: 1, over: 2;
     }
 
@@ -1506,7 +1654,7 @@ mod generated {
     }
 
     rt::message! {
-        CallStats, CallStatsMut, CallStatsMsg, SCHEMA, index 8, bytes 112;
+        CallStats, CallStatsMut, CallStatsMsg, SCHEMA, index 9, bytes 112;
         method: 1, way: 2, begun: 3, under_way: 4, ended: 5, request_bytes: 6, response_bytes: 7,
         latency_ns: 8, latency: 9;
     }
@@ -1722,7 +1870,7 @@ mod generated {
     }
 
     rt::message! {
-        ChangeRequest, ChangeRequestMut, ChangeRequestMsg, SCHEMA, index 9, bytes 24;
+        ChangeRequest, ChangeRequestMut, ChangeRequestMsg, SCHEMA, index 10, bytes 24;
         steps: 1;
     }
 
@@ -1767,7 +1915,7 @@ mod generated {
     }
 
     rt::message! {
-        ChangeResponse, ChangeResponseMut, ChangeResponseMsg, SCHEMA, index 10, bytes 24;
+        ChangeResponse, ChangeResponseMut, ChangeResponseMsg, SCHEMA, index 11, bytes 24;
         done: 1;
     }
 
@@ -1813,7 +1961,7 @@ mod generated {
     }
 
     rt::message! {
-        CodeCount, CodeCountMut, CodeCountMsg, SCHEMA, index 11, bytes 32;
+        CodeCount, CodeCountMut, CodeCountMsg, SCHEMA, index 12, bytes 32;
         code: 1, calls: 2;
     }
 
@@ -1882,7 +2030,7 @@ mod generated {
     }
 
     rt::message! {
-        ConfigureEngine, ConfigureEngineMut, ConfigureEngineMsg, SCHEMA, index 12, bytes 32;
+        ConfigureEngine, ConfigureEngineMut, ConfigureEngineMsg, SCHEMA, index 13, bytes 32;
         engine: 1, configuration: 2;
     }
 
@@ -1982,7 +2130,7 @@ mod generated {
     }
 
     rt::message! {
-        ConfigurePolicy, ConfigurePolicyMut, ConfigurePolicyMsg, SCHEMA, index 13, bytes 32;
+        ConfigurePolicy, ConfigurePolicyMut, ConfigurePolicyMsg, SCHEMA, index 14, bytes 32;
         id: 1, configuration: 2;
     }
 
@@ -2052,7 +2200,7 @@ mod generated {
     }
 
     rt::message! {
-        ConfigureTransport, ConfigureTransportMut, ConfigureTransportMsg, SCHEMA, index 14, bytes 16;
+        ConfigureTransport, ConfigureTransportMut, ConfigureTransportMsg, SCHEMA, index 15, bytes 16;
         gathered: 1;
     }
 
@@ -2102,7 +2250,7 @@ mod generated {
     }
 
     rt::message! {
-        Datapath, DatapathMut, DatapathMsg, SCHEMA, index 15, bytes 48;
+        Datapath, DatapathMut, DatapathMsg, SCHEMA, index 16, bytes 48;
         name: 2, engines: 3, number: 1;
     }
 
@@ -2189,7 +2337,7 @@ mod generated {
     }
 
     rt::message! {
-        DetachEngine, DetachEngineMut, DetachEngineMsg, SCHEMA, index 16, bytes 16;
+        DetachEngine, DetachEngineMut, DetachEngineMsg, SCHEMA, index 17, bytes 16;
         engine: 1;
     }
 
@@ -2274,7 +2422,7 @@ mod generated {
     }
 
     rt::message! {
-        Engine, EngineMut, EngineMsg, SCHEMA, index 17, bytes 88;
+        Engine, EngineMut, EngineMsg, SCHEMA, index 18, bytes 88;
         kind: 1, policy: 3, configuration: 5, report: 6, without: 7, version: 2, is_overridden: 4;
     }
 
@@ -2451,7 +2599,7 @@ mod generated {
     }
 
     rt::message! {
-        EngineAt, EngineAtMut, EngineAtMsg, SCHEMA, index 18, bytes 48;
+        EngineAt, EngineAtMut, EngineAtMsg, SCHEMA, index 19, bytes 48;
         application: 1, kind: 3, place: 2;
     }
 
@@ -2565,7 +2713,7 @@ mod generated {
     }
 
     rt::message! {
-        EngineStats, EngineStatsMut, EngineStatsMsg, SCHEMA, index 19, bytes 56;
+        EngineStats, EngineStatsMut, EngineStatsMsg, SCHEMA, index 20, bytes 56;
         kind: 1, items: 2, ended: 3, sampled_ns: 4, sampled_items: 5;
     }
 
@@ -2696,7 +2844,7 @@ mod generated {
     }
 
     rt::message! {
-        EvictSchema, EvictSchemaMut, EvictSchemaMsg, SCHEMA, index 20, bytes 24;
+        EvictSchema, EvictSchemaMut, EvictSchemaMsg, SCHEMA, index 21, bytes 24;
         digest: 1;
     }
 
@@ -2743,7 +2891,7 @@ mod generated {
     }
 
     rt::message! {
-        GetSchemaRequest, GetSchemaRequestMut, GetSchemaRequestMsg, SCHEMA, index 21, bytes 24;
+        GetSchemaRequest, GetSchemaRequestMut, GetSchemaRequestMsg, SCHEMA, index 22, bytes 24;
         digest: 1;
     }
 
@@ -2790,7 +2938,7 @@ mod generated {
     }
 
     rt::message! {
-        GetSchemaResponse, GetSchemaResponseMut, GetSchemaResponseMsg, SCHEMA, index 22, bytes 24;
+        GetSchemaResponse, GetSchemaResponseMut, GetSchemaResponseMsg, SCHEMA, index 23, bytes 24;
         schema: 1;
     }
 
@@ -2842,7 +2990,7 @@ mod generated {
     }
 
     rt::message! {
-        Kind, KindMut, KindMsg, SCHEMA, index 23, bytes 32;
+        Kind, KindMut, KindMsg, SCHEMA, index 24, bytes 32;
         name: 1, version: 2;
     }
 
@@ -2917,7 +3065,7 @@ mod generated {
     }
 
     rt::message! {
-        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 24, bytes 64;
+        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 25, bytes 64;
         digest: 1, bytes: 2, first_service: 5, messages: 3, services: 4, bindings: 6, is_loaded: 7;
     }
 
@@ -3091,7 +3239,7 @@ mod generated {
     }
 
     rt::message! {
-        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 25, bytes 24;
+        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 26, bytes 24;
         latency_max_ns: 1, calls: 2;
     }
 
@@ -3158,7 +3306,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 26, bytes 8;
+        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 27, bytes 8;
     }
 
     impl ListApplicationsRequest {
@@ -3179,7 +3327,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 27, bytes 24;
+        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 28, bytes 24;
         applications: 1;
     }
 
@@ -3225,7 +3373,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 28, bytes 16;
+        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 29, bytes 16;
         entries_max: 1;
     }
 
@@ -3272,7 +3420,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 29, bytes 24;
+        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 30, bytes 24;
         entries: 1;
     }
 
@@ -3319,7 +3467,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 30, bytes 32;
+        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 31, bytes 32;
         application: 1, with_reports: 2;
     }
 
@@ -3387,7 +3535,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 31, bytes 24;
+        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 32, bytes 24;
         datapaths: 1;
     }
 
@@ -3431,7 +3579,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 32, bytes 8;
+        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 33, bytes 8;
     }
 
     impl ListKindsRequest {
@@ -3452,7 +3600,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 33, bytes 24;
+        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 34, bytes 24;
         kinds: 1;
     }
 
@@ -3496,7 +3644,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 34, bytes 8;
+        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 35, bytes 8;
     }
 
     impl ListPoliciesRequest {
@@ -3518,7 +3666,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 35, bytes 40;
+        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 36, bytes 40;
         policies: 1, file: 2;
     }
 
@@ -3583,7 +3731,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 36, bytes 8;
+        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 37, bytes 8;
     }
 
     impl ListQuotasRequest {
@@ -3605,7 +3753,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 37, bytes 40;
+        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 38, bytes 40;
         quotas: 1, attached: 2;
     }
 
@@ -3661,6 +3809,71 @@ mod generated {
         }
     }
 
+    /// Asks for the runtimes.
+    #[repr(C)]
+    pub struct ListRuntimesRequest {
+        unknown: rt::Unknown, // 0
+    }
+
+    rt::message! {
+        ListRuntimesRequest, ListRuntimesRequestMut, ListRuntimesRequestMsg, SCHEMA, index 39, bytes 8;
+    }
+
+    impl ListRuntimesRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<ListRuntimesRequest> {
+            rt::Msg::new()
+        }
+    }
+
+    /// Writes a [`ListRuntimesRequest`]; reads as one.
+    pub struct ListRuntimesRequestMut<'a>(rt::Edit<'a, ListRuntimesRequest>);
+
+    /// The runtimes.
+    #[repr(C)]
+    pub struct ListRuntimesResponse {
+        unknown: rt::Unknown,        // 0
+        runtimes: rt::List<Runtime>, // 8
+    }
+
+    rt::message! {
+        ListRuntimesResponse, ListRuntimesResponseMut, ListRuntimesResponseMsg, SCHEMA, index 40, bytes 24;
+        runtimes: 1;
+    }
+
+    impl ListRuntimesResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<ListRuntimesResponse> {
+            rt::Msg::new()
+        }
+
+        /// By number.
+        ///
+        /// `repeated Runtime runtimes = 1`
+        pub fn runtimes(&self) -> &[Runtime] {
+            &self.runtimes
+        }
+    }
+
+    /// Writes a [`ListRuntimesResponse`]; reads as one.
+    pub struct ListRuntimesResponseMut<'a>(rt::Edit<'a, ListRuntimesResponse>);
+
+    impl ListRuntimesResponseMut<'_> {
+        /// `repeated Runtime runtimes = 1`
+        pub fn runtimes_mut(&mut self) -> rt::ListMut<'_, Runtime> {
+            let (message, arena) = self.0.parts();
+            message.runtimes.edit(arena)
+        }
+    }
+
+    impl ListRuntimesResponseMsg {
+        /// `repeated Runtime runtimes = 1`
+        pub fn runtimes_mut(&mut self) -> rt::ListMut<'_, Runtime> {
+            let (message, arena) = self.0.parts();
+            message.runtimes.edit(arena)
+        }
+    }
+
     /// Asks for what applications have bound.
     #[repr(C)]
     pub struct ListSchemasRequest {
@@ -3668,7 +3881,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 38, bytes 8;
+        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 41, bytes 8;
     }
 
     impl ListSchemasRequest {
@@ -3692,7 +3905,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 39, bytes 56;
+        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 42, bytes 56;
         bindings: 1, bytes: 2, bytes_max: 3, schemas: 4;
     }
 
@@ -3800,7 +4013,7 @@ mod generated {
     }
 
     rt::message! {
-        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 40, bytes 24;
+        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 43, bytes 24;
         schema: 1;
     }
 
@@ -3839,6 +4052,77 @@ mod generated {
         }
     }
 
+    /// Moves an application to another runtime while calls run: it attaches once more, and begins its
+    /// calls there. When it attaches again later, it gets the runtime that any of its name gets.
+    #[repr(C)]
+    pub struct MoveApplication {
+        unknown: rt::Unknown,  //  0
+        application: rt::Text, //  8
+        runtime: u32,          // 24
+        reserved: [u8; 4],     // 28
+    }
+
+    rt::message! {
+        MoveApplication, MoveApplicationMut, MoveApplicationMsg, SCHEMA, index 44, bytes 32;
+        application: 1, runtime: 2;
+    }
+
+    impl MoveApplication {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<MoveApplication> {
+            rt::Msg::new()
+        }
+
+        /// The application.
+        ///
+        /// `string application = 1`
+        pub fn application(&self) -> &str {
+            &self.application
+        }
+
+        /// Where to.
+        ///
+        /// `uint32 runtime = 2`
+        pub fn runtime(&self) -> u32 {
+            self.runtime
+        }
+    }
+
+    /// Writes a [`MoveApplication`]; reads as one.
+    pub struct MoveApplicationMut<'a>(rt::Edit<'a, MoveApplication>);
+
+    impl MoveApplicationMut<'_> {
+        /// `string application = 1`
+        pub fn set_application(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.application.set(arena, value.as_ref());
+            self
+        }
+
+        /// `uint32 runtime = 2`
+        pub fn set_runtime(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.runtime = value;
+            self
+        }
+    }
+
+    impl MoveApplicationMsg {
+        /// `string application = 1`
+        pub fn set_application(&mut self, value: impl AsRef<str>) -> MoveApplicationMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_application(value);
+            edit
+        }
+
+        /// `uint32 runtime = 2`
+        pub fn set_runtime(&mut self, value: u32) -> MoveApplicationMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_runtime(value);
+            edit
+        }
+    }
+
     /// Moves an engine.
     #[repr(C)]
     pub struct MoveEngine {
@@ -3849,7 +4133,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 41, bytes 24;
+        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 45, bytes 24;
         engine: 1, to: 2;
     }
 
@@ -3953,7 +4237,7 @@ mod generated {
     }
 
     rt::message! {
-        Overview, OverviewMut, OverviewMsg, SCHEMA, index 42, bytes 56;
+        Overview, OverviewMut, OverviewMsg, SCHEMA, index 46, bytes 56;
         stats: 1, applications: 2, datapaths: 3, policies: 4, quotas: 5, audit: 6;
     }
 
@@ -4283,6 +4567,98 @@ mod generated {
         }
     }
 
+    /// Lets a runtime run on one processor alone.
+    #[repr(C)]
+    pub struct PinRuntime {
+        unknown: rt::Unknown,      //  0
+        presence: rt::Presence<1>, //  8
+        id: u32,                   // 12
+        cpu: u32,                  // 16
+        reserved: [u8; 4],         // 20
+    }
+
+    rt::message! {
+        PinRuntime, PinRuntimeMut, PinRuntimeMsg, SCHEMA, index 47, bytes 24;
+        id: 1, cpu: 2;
+    }
+
+    impl PinRuntime {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<PinRuntime> {
+            rt::Msg::new()
+        }
+
+        /// Which.
+        ///
+        /// `uint32 id = 1`
+        pub fn id(&self) -> u32 {
+            self.id
+        }
+
+        /// The processor; without it, any.
+        ///
+        /// `optional uint32 cpu = 2`
+        pub fn cpu(&self) -> Option<u32> {
+            self.presence.has(0).then_some(self.cpu)
+        }
+
+        /// Whether `optional uint32 cpu = 2` is present.
+        pub fn has_cpu(&self) -> bool {
+            self.presence.has(0)
+        }
+    }
+
+    /// Writes a [`PinRuntime`]; reads as one.
+    pub struct PinRuntimeMut<'a>(rt::Edit<'a, PinRuntime>);
+
+    impl PinRuntimeMut<'_> {
+        /// `uint32 id = 1`
+        pub fn set_id(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.id = value;
+            self
+        }
+
+        /// `optional uint32 cpu = 2`
+        pub fn set_cpu(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(0);
+            message.cpu = value;
+            self
+        }
+
+        /// Makes `optional uint32 cpu = 2` absent.
+        pub fn clear_cpu(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(0);
+            message.cpu = 0;
+            self
+        }
+    }
+
+    impl PinRuntimeMsg {
+        /// `uint32 id = 1`
+        pub fn set_id(&mut self, value: u32) -> PinRuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+
+        /// `optional uint32 cpu = 2`
+        pub fn set_cpu(&mut self, value: u32) -> PinRuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_cpu(value);
+            edit
+        }
+
+        /// Makes `optional uint32 cpu = 2` absent.
+        pub fn clear_cpu(&mut self) -> PinRuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_cpu();
+            edit
+        }
+    }
+
     /// A policy of the rule set.
     #[repr(C)]
     pub struct Policy {
@@ -4297,7 +4673,7 @@ mod generated {
     }
 
     rt::message! {
-        Policy, PolicyMut, PolicyMsg, SCHEMA, index 43, bytes 80;
+        Policy, PolicyMut, PolicyMsg, SCHEMA, index 48, bytes 80;
         id: 1, application: 2, kind: 3, configuration: 4, budget: 6, datapaths: 5;
     }
 
@@ -4487,7 +4863,7 @@ mod generated {
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 44, bytes 72;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 49, bytes 72;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
         held_bytes_max: 5, descriptors_max: 6;
     }
@@ -4745,7 +5121,7 @@ mod generated {
     }
 
     rt::message! {
-        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 45, bytes 8;
+        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 50, bytes 8;
     }
 
     impl ReloadPolicies {
@@ -4766,7 +5142,7 @@ mod generated {
     }
 
     rt::message! {
-        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 46, bytes 16;
+        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 51, bytes 16;
         id: 1;
     }
 
@@ -4813,7 +5189,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 47, bytes 24;
+        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 52, bytes 24;
         application: 1;
     }
 
@@ -4852,6 +5228,278 @@ mod generated {
         }
     }
 
+    /// Removes a runtime, once its applications have moved to others. Calls that are under way end where
+    /// they are, within the service's --drain-timeout.
+    #[repr(C)]
+    pub struct RemoveRuntime {
+        unknown: rt::Unknown, //  0
+        id: u32,              //  8
+        reserved: [u8; 4],    // 12
+    }
+
+    rt::message! {
+        RemoveRuntime, RemoveRuntimeMut, RemoveRuntimeMsg, SCHEMA, index 53, bytes 16;
+        id: 1;
+    }
+
+    impl RemoveRuntime {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<RemoveRuntime> {
+            rt::Msg::new()
+        }
+
+        /// Which.
+        ///
+        /// `uint32 id = 1`
+        pub fn id(&self) -> u32 {
+            self.id
+        }
+    }
+
+    /// Writes a [`RemoveRuntime`]; reads as one.
+    pub struct RemoveRuntimeMut<'a>(rt::Edit<'a, RemoveRuntime>);
+
+    impl RemoveRuntimeMut<'_> {
+        /// `uint32 id = 1`
+        pub fn set_id(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.id = value;
+            self
+        }
+    }
+
+    impl RemoveRuntimeMsg {
+        /// `uint32 id = 1`
+        pub fn set_id(&mut self, value: u32) -> RemoveRuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+    }
+
+    /// A thread that runs the datapaths of applications.
+    #[repr(C)]
+    pub struct Runtime {
+        unknown: rt::Unknown,      //  0
+        dedicated_to: rt::Text,    //  8
+        calls: u64,                // 24
+        processor_ns: u64,         // 32
+        presence: rt::Presence<1>, // 40
+        id: u32,                   // 44
+        cpu: u32,                  // 48
+        applications: u32,         // 52
+        is_leaving: bool,          // 56
+        reserved: [u8; 7],         // 57
+    }
+
+    rt::message! {
+        Runtime, RuntimeMut, RuntimeMsg, SCHEMA, index 54, bytes 64;
+        dedicated_to: 2, calls: 5, processor_ns: 7, id: 1, cpu: 3, applications: 4, is_leaving: 6;
+    }
+
+    impl Runtime {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<Runtime> {
+            rt::Msg::new()
+        }
+
+        /// Its number. Runtime 0 also has the sockets of the service.
+        ///
+        /// `uint32 id = 1`
+        pub fn id(&self) -> u32 {
+            self.id
+        }
+
+        /// The name of the applications that it is for; empty for a shared one.
+        ///
+        /// `string dedicated_to = 2`
+        pub fn dedicated_to(&self) -> &str {
+            &self.dedicated_to
+        }
+
+        /// The processor that it runs on, if it runs on one alone.
+        ///
+        /// `optional uint32 cpu = 3`
+        pub fn cpu(&self) -> Option<u32> {
+            self.presence.has(0).then_some(self.cpu)
+        }
+
+        /// Whether `optional uint32 cpu = 3` is present.
+        pub fn has_cpu(&self) -> bool {
+            self.presence.has(0)
+        }
+
+        /// Applications that it has.
+        ///
+        /// `uint32 applications = 4`
+        pub fn applications(&self) -> u32 {
+            self.applications
+        }
+
+        /// Calls under way.
+        ///
+        /// `uint64 calls = 5`
+        pub fn calls(&self) -> u64 {
+            self.calls
+        }
+
+        /// It was removed, and is left by its applications.
+        ///
+        /// `bool is_leaving = 6`
+        pub fn is_leaving(&self) -> bool {
+            self.is_leaving
+        }
+
+        /// How long its thread has had a processor, in ns, if the system tells.
+        ///
+        /// `optional uint64 processor_ns = 7`
+        pub fn processor_ns(&self) -> Option<u64> {
+            self.presence.has(1).then_some(self.processor_ns)
+        }
+
+        /// Whether `optional uint64 processor_ns = 7` is present.
+        pub fn has_processor_ns(&self) -> bool {
+            self.presence.has(1)
+        }
+    }
+
+    /// Writes a [`Runtime`]; reads as one.
+    pub struct RuntimeMut<'a>(rt::Edit<'a, Runtime>);
+
+    impl RuntimeMut<'_> {
+        /// `uint32 id = 1`
+        pub fn set_id(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.id = value;
+            self
+        }
+
+        /// `string dedicated_to = 2`
+        pub fn set_dedicated_to(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.dedicated_to.set(arena, value.as_ref());
+            self
+        }
+
+        /// `optional uint32 cpu = 3`
+        pub fn set_cpu(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(0);
+            message.cpu = value;
+            self
+        }
+
+        /// Makes `optional uint32 cpu = 3` absent.
+        pub fn clear_cpu(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(0);
+            message.cpu = 0;
+            self
+        }
+
+        /// `uint32 applications = 4`
+        pub fn set_applications(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.applications = value;
+            self
+        }
+
+        /// `uint64 calls = 5`
+        pub fn set_calls(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.calls = value;
+            self
+        }
+
+        /// `bool is_leaving = 6`
+        pub fn set_is_leaving(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.is_leaving = value;
+            self
+        }
+
+        /// `optional uint64 processor_ns = 7`
+        pub fn set_processor_ns(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(1);
+            message.processor_ns = value;
+            self
+        }
+
+        /// Makes `optional uint64 processor_ns = 7` absent.
+        pub fn clear_processor_ns(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(1);
+            message.processor_ns = 0;
+            self
+        }
+    }
+
+    impl RuntimeMsg {
+        /// `uint32 id = 1`
+        pub fn set_id(&mut self, value: u32) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_id(value);
+            edit
+        }
+
+        /// `string dedicated_to = 2`
+        pub fn set_dedicated_to(&mut self, value: impl AsRef<str>) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_dedicated_to(value);
+            edit
+        }
+
+        /// `optional uint32 cpu = 3`
+        pub fn set_cpu(&mut self, value: u32) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_cpu(value);
+            edit
+        }
+
+        /// Makes `optional uint32 cpu = 3` absent.
+        pub fn clear_cpu(&mut self) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_cpu();
+            edit
+        }
+
+        /// `uint32 applications = 4`
+        pub fn set_applications(&mut self, value: u32) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_applications(value);
+            edit
+        }
+
+        /// `uint64 calls = 5`
+        pub fn set_calls(&mut self, value: u64) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_calls(value);
+            edit
+        }
+
+        /// `bool is_leaving = 6`
+        pub fn set_is_leaving(&mut self, value: bool) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_is_leaving(value);
+            edit
+        }
+
+        /// `optional uint64 processor_ns = 7`
+        pub fn set_processor_ns(&mut self, value: u64) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_processor_ns(value);
+            edit
+        }
+
+        /// Makes `optional uint64 processor_ns = 7` absent.
+        pub fn clear_processor_ns(&mut self) -> RuntimeMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_processor_ns();
+            edit
+        }
+    }
+
     /// Sets the budget of a policy of the rule set. Its engines that were taken out come back.
     #[repr(C)]
     pub struct SetBudget {
@@ -4861,7 +5509,7 @@ mod generated {
     }
 
     rt::message! {
-        SetBudget, SetBudgetMut, SetBudgetMsg, SCHEMA, index 48, bytes 24;
+        SetBudget, SetBudgetMut, SetBudgetMsg, SCHEMA, index 55, bytes 24;
         id: 1, budget: 2;
     }
 
@@ -4960,7 +5608,7 @@ mod generated {
     }
 
     rt::message! {
-        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 49, bytes 16;
+        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 56, bytes 16;
         quota: 1;
     }
 
@@ -5038,7 +5686,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 50, bytes 24;
+        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 57, bytes 24;
         application: 1;
     }
 
@@ -5089,7 +5737,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 51, bytes 64;
+        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 58, bytes 64;
         time_ns: 1, applications: 2, methods_left_out: 3, applications_gone: 4, gone: 5;
     }
 
@@ -5216,12 +5864,13 @@ mod generated {
     }
 
     rt::message! {
-        Step, StepMut, StepMsg, SCHEMA, index 52, bytes 32;
+        Step, StepMut, StepMsg, SCHEMA, index 59, bytes 32;
         what: oneof {
             link 1 AttachEngine, link 2 DetachEngine, link 3 MoveEngine, link 4 ConfigureEngine,
             link 5 UpgradeEngine, link 6 AddPolicy, link 7 RemovePolicy, link 8 ConfigurePolicy,
             link 9 ReloadPolicies, link 10 SetQuota, link 11 RemoveQuota, link 12 LoadSchema,
-            link 13 EvictSchema, link 14 ConfigureTransport, link 15 SetBudget
+            link 13 EvictSchema, link 14 ConfigureTransport, link 15 SetBudget, link 16 AddRuntime,
+            link 17 RemoveRuntime, link 18 PinRuntime, link 19 MoveApplication
         };
     }
 
@@ -5249,6 +5898,10 @@ mod generated {
                 13 => Some(step::What::EvictSchema(self.what.link())),
                 14 => Some(step::What::ConfigureTransport(self.what.link())),
                 15 => Some(step::What::SetBudget(self.what.link())),
+                16 => Some(step::What::AddRuntime(self.what.link())),
+                17 => Some(step::What::RemoveRuntime(self.what.link())),
+                18 => Some(step::What::PinRuntime(self.what.link())),
+                19 => Some(step::What::MoveApplication(self.what.link())),
                 _ => None,
             }
         }
@@ -5459,6 +6112,58 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(15, arena).into()
         }
+
+        /// `AddRuntime add_runtime = 16`, in `oneof what`: copied whole.
+        pub fn set_add_runtime(&mut self, value: &AddRuntime) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(16, arena, value);
+            self
+        }
+
+        /// `AddRuntime add_runtime = 16`, in `oneof what`: made if it is absent.
+        pub fn add_runtime_mut(&mut self) -> AddRuntimeMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(16, arena).into()
+        }
+
+        /// `RemoveRuntime remove_runtime = 17`, in `oneof what`: copied whole.
+        pub fn set_remove_runtime(&mut self, value: &RemoveRuntime) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(17, arena, value);
+            self
+        }
+
+        /// `RemoveRuntime remove_runtime = 17`, in `oneof what`: made if it is absent.
+        pub fn remove_runtime_mut(&mut self) -> RemoveRuntimeMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(17, arena).into()
+        }
+
+        /// `PinRuntime pin_runtime = 18`, in `oneof what`: copied whole.
+        pub fn set_pin_runtime(&mut self, value: &PinRuntime) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(18, arena, value);
+            self
+        }
+
+        /// `PinRuntime pin_runtime = 18`, in `oneof what`: made if it is absent.
+        pub fn pin_runtime_mut(&mut self) -> PinRuntimeMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(18, arena).into()
+        }
+
+        /// `MoveApplication move_application = 19`, in `oneof what`: copied whole.
+        pub fn set_move_application(&mut self, value: &MoveApplication) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(19, arena, value);
+            self
+        }
+
+        /// `MoveApplication move_application = 19`, in `oneof what`: made if it is absent.
+        pub fn move_application_mut(&mut self) -> MoveApplicationMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(19, arena).into()
+        }
     }
 
     impl StepMsg {
@@ -5663,6 +6368,58 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(15, arena).into()
         }
+
+        /// `AddRuntime add_runtime = 16`, in `oneof what`: copied whole.
+        pub fn set_add_runtime(&mut self, value: &AddRuntime) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_add_runtime(value);
+            edit
+        }
+
+        /// `AddRuntime add_runtime = 16`, in `oneof what`: made if it is absent.
+        pub fn add_runtime_mut(&mut self) -> AddRuntimeMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(16, arena).into()
+        }
+
+        /// `RemoveRuntime remove_runtime = 17`, in `oneof what`: copied whole.
+        pub fn set_remove_runtime(&mut self, value: &RemoveRuntime) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_remove_runtime(value);
+            edit
+        }
+
+        /// `RemoveRuntime remove_runtime = 17`, in `oneof what`: made if it is absent.
+        pub fn remove_runtime_mut(&mut self) -> RemoveRuntimeMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(17, arena).into()
+        }
+
+        /// `PinRuntime pin_runtime = 18`, in `oneof what`: copied whole.
+        pub fn set_pin_runtime(&mut self, value: &PinRuntime) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_pin_runtime(value);
+            edit
+        }
+
+        /// `PinRuntime pin_runtime = 18`, in `oneof what`: made if it is absent.
+        pub fn pin_runtime_mut(&mut self) -> PinRuntimeMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(18, arena).into()
+        }
+
+        /// `MoveApplication move_application = 19`, in `oneof what`: copied whole.
+        pub fn set_move_application(&mut self, value: &MoveApplication) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_move_application(value);
+            edit
+        }
+
+        /// `MoveApplication move_application = 19`, in `oneof what`: made if it is absent.
+        pub fn move_application_mut(&mut self) -> MoveApplicationMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(19, arena).into()
+        }
     }
 
     /// Makes an engine anew, of the kind's version that the service has, with its configuration and its
@@ -5674,7 +6431,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 53, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 60, bytes 16;
         engine: 1;
     }
 
@@ -5753,7 +6510,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 54, bytes 16;
+        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 61, bytes 16;
         interval_ms: 1, audit_entries_max: 2;
     }
 
@@ -5823,7 +6580,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 55, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 62, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -5983,6 +6740,14 @@ mod generated {
             request: calls::Request<ListQuotasRequest>,
         ) -> impl Future<Output = Result<calls::Response<ListQuotasResponse>, calls::Status>> + Send;
 
+        /// The runtimes.
+        ///
+        /// `rpc ListRuntimes(ListRuntimesRequest) returns (ListRuntimesResponse)`
+        fn list_runtimes(
+            &self,
+            request: calls::Request<ListRuntimesRequest>,
+        ) -> impl Future<Output = Result<calls::Response<ListRuntimesResponse>, calls::Status>> + Send;
+
         /// What applications have bound.
         ///
         /// `rpc ListSchemas(ListSchemasRequest) returns (ListSchemasResponse)`
@@ -6025,8 +6790,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x5c, 0xac, 0x53, 0xc1, 0x42, 0xeb, 0x02, 0xdf, 0x89, 0x9b, 0x9c, 0x38, 0xeb, 0x49,
-            0x21, 0x97,
+            0x59, 0x55, 0x7a, 0xa1, 0x01, 0x25, 0x53, 0x0e, 0x41, 0xe4, 0x98, 0xd5, 0x27, 0x0d,
+            0xd6, 0x02,
         ],
         methods: &[
             calls::MethodInfo {
@@ -6078,26 +6843,32 @@ mod generated {
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListSchemas",
+                name: "ListRuntimes",
                 index: 8,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "Stats",
+                name: "ListSchemas",
                 index: 9,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "WatchOverview",
+                name: "Stats",
                 index: 10,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::NoSideEffects,
+            },
+            calls::MethodInfo {
+                name: "WatchOverview",
+                index: 11,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
             calls::MethodInfo {
                 name: "WatchStats",
-                index: 11,
+                index: 12,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
@@ -6153,15 +6924,19 @@ mod generated {
                 (service, result)
             });
             methods.unary(8, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_schemas(&service, request).await;
+                let result = <T as Admin>::list_runtimes(&service, request).await;
                 (service, result)
             });
             methods.unary(9, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Admin>::list_schemas(&service, request).await;
+                (service, result)
+            });
+            methods.unary(10, &self.0, |service: Arc<T>, request| async move {
                 let result = <T as Admin>::stats(&service, request).await;
                 (service, result)
             });
             methods.server_streaming(
-                10,
+                11,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_overview(&service, request, responses).await;
@@ -6169,7 +6944,7 @@ mod generated {
                 },
             );
             methods.server_streaming(
-                11,
+                12,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_stats(&service, request, responses).await;
@@ -6272,6 +7047,16 @@ mod generated {
             self.service.unary(7, request.into())
         }
 
+        /// The runtimes.
+        ///
+        /// `rpc ListRuntimes(ListRuntimesRequest) returns (ListRuntimesResponse)`
+        pub fn list_runtimes(
+            &self,
+            request: impl Into<calls::Request<ListRuntimesRequest>>,
+        ) -> calls::Unary<ListRuntimesResponse> {
+            self.service.unary(8, request.into())
+        }
+
         /// What applications have bound.
         ///
         /// `rpc ListSchemas(ListSchemasRequest) returns (ListSchemasResponse)`
@@ -6279,7 +7064,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListSchemasRequest>>,
         ) -> calls::Unary<ListSchemasResponse> {
-            self.service.unary(8, request.into())
+            self.service.unary(9, request.into())
         }
 
         /// What is counted of calls and engines. `NOT_FOUND`: there is no such application.
@@ -6289,7 +7074,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<StatsRequest>>,
         ) -> calls::Unary<StatsResponse> {
-            self.service.unary(9, request.into())
+            self.service.unary(10, request.into())
         }
 
         /// What a dashboard shows, in the same way, as one entry of the audit log. Those who watch this
@@ -6300,7 +7085,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchOverviewRequest>>,
         ) -> calls::Opening<calls::Streaming<Overview>> {
-            self.service.server_streaming(10, request.into())
+            self.service.server_streaming(11, request.into())
         }
 
         /// The same, at once and then at an interval, until the caller cancels or the connection is too
@@ -6311,7 +7096,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchStatsRequest>>,
         ) -> calls::Opening<calls::Streaming<StatsResponse>> {
-            self.service.server_streaming(11, request.into())
+            self.service.server_streaming(12, request.into())
         }
     }
 
@@ -6352,6 +7137,14 @@ mod generated {
             ConfigureTransport(&'a super::ConfigureTransport),
             /// `SetBudget set_budget = 15`
             SetBudget(&'a super::SetBudget),
+            /// `AddRuntime add_runtime = 16`
+            AddRuntime(&'a super::AddRuntime),
+            /// `RemoveRuntime remove_runtime = 17`
+            RemoveRuntime(&'a super::RemoveRuntime),
+            /// `PinRuntime pin_runtime = 18`
+            PinRuntime(&'a super::PinRuntime),
+            /// `MoveApplication move_application = 19`
+            MoveApplication(&'a super::MoveApplication),
         }
     }
 }

@@ -49,6 +49,8 @@ struct Served {
     services: Vec<Export>,
     /// How many names it has.
     names: usize,
+    /// Another attachment of the application, as policies know it, may take them.
+    gives_way_to: Option<Number>,
 }
 
 #[derive(Default)]
@@ -144,15 +146,26 @@ impl Host {
         self.names().peers.number(name)
     }
 
-    /// An application serves under a name.
-    pub(crate) fn serve(&self, name: &str, server: Server) -> Result<(), HubError> {
+    /// An application, which policies know as `policed`, serves under a name.
+    pub(crate) fn serve(
+        &self,
+        name: &str,
+        server: Server,
+        policed: Number,
+    ) -> Result<(), HubError> {
         let names = &mut *self.names();
         if names.reserved.contains(name) {
             return Err(HubError::Reserved(name.to_owned()));
         }
+        let taken = || HubError::NameTaken(name.to_owned());
         match names.servers.get(name) {
             Some(other) if *other == server => return Ok(()),
-            Some(_) => return Err(HubError::NameTaken(name.to_owned())),
+            Some(other) => {
+                let before = names.served.get(&other.application.0).ok_or_else(taken)?;
+                if before.gives_way_to != Some(policed) {
+                    return Err(taken());
+                }
+            }
             None => {}
         }
         let served = names.served.entry(server.application.0).or_default();
@@ -160,9 +173,18 @@ impl Host {
             return Err(HubError::TooMany);
         }
         served.names += 1;
-        names.servers.insert(name.into(), server);
+        if let Some(other) = names.servers.insert(name.into(), server)
+            && let Some(before) = names.served.get_mut(&other.application.0)
+        {
+            before.names -= 1;
+        }
         self.note_change();
         Ok(())
+    }
+
+    /// Another attachment of an application, which policies know as `policed`, may take its names.
+    pub(crate) fn give_way(&self, application: Number, policed: Number) {
+        self.names().served.entry(application.0).or_default().gives_way_to = Some(policed);
     }
 
     /// An application has bound a service that it serves.

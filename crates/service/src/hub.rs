@@ -149,8 +149,17 @@ impl<M: Memory> Hub<M> {
     /// # Errors
     /// See [`HubError`].
     pub fn serve(&mut self, number: Number, name: &str) -> Result<(), HubError> {
-        self.application(number).ok_or(HubError::NoApplication(number))?;
-        self.host.serve(name, Server { hub: self.id, application: number })
+        let application = self.application(number).ok_or(HubError::NoApplication(number))?;
+        let policed = application.policed.number;
+        self.host.serve(name, Server { hub: self.id, application: number }, policed)
+    }
+
+    /// An application is about to attach once more, at this hub or another one: that attachment may
+    /// take the names under which this one serves.
+    pub fn give_way(&mut self, number: Number) {
+        if let Some(application) = self.applications.get(&number.0) {
+            self.host.give_way(number, application.policed.number);
+        }
     }
 
     /// The schemas that are known, on all hubs of the host. Nobody binds any meanwhile.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use petasos_engine::Application as Number;
+
 use crate::application::{Application, Memory};
 
 impl<M: Memory> Application<M> {
@@ -13,6 +15,11 @@ impl<M: Memory> Application<M> {
     /// Whose process it is: policies know one with the same user and name again.
     pub fn of_user(&mut self, user: u32) {
         self.user = Some(user);
+    }
+
+    /// As what policies know it: by the number of the first of its attachments, if it is known again.
+    pub fn policy_number(&self) -> Number {
+        self.policed.number
     }
 
     /// Its name, if that is proved.

@@ -11,7 +11,8 @@ pub fn app_json(app: &proto::Application) -> Value {
         "pid": app.pid(), "calls": app.calls(), "held_bytes": app.held_bytes(),
         "descriptors_waiting": app.descriptors_waiting(), "items_queued": app.items_queued(),
         "items_held": app.items_held(), "engines": app.engines(), "bindings": app.bindings(),
-        "serves": texts(app.serves()),
+        "serves": texts(app.serves()), "runtime": app.runtime(),
+        "policy_number": app.policy_number(),
     })
 }
 

@@ -8,6 +8,7 @@ mod engine;
 mod plan;
 mod policy;
 mod quota;
+mod runtime;
 mod schema;
 mod show;
 mod stats;
@@ -48,6 +49,9 @@ enum What {
     Policy(policy::PolicyCommand),
     /// List, show, load or evict the schemas that are known.
     Schema(schema::SchemaCommand),
+    /// List, add, remove or pin the threads that run datapaths, and move applications between them.
+    #[command(subcommand)]
+    Runtime(runtime::RuntimeCommand),
     /// Show or set what applications may have at a time.
     #[command(subcommand)]
     Quota(quota::QuotaCommand),
@@ -84,6 +88,7 @@ fn done(args: &CtlArgs) -> Result<(), Failed> {
         What::Schema(command) => schema::run(service, command),
         What::Transport(args) => transport::run(service, args),
         What::Quota(command) => quota::run(service, command),
+        What::Runtime(command) => runtime::run(service, command),
         What::Stats(args) => stats::run(service, args),
         What::Audit(args) => audit::run(service, args),
         What::Apply(args) => plan::run(service, args),

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::quota::fill;
+use super::runtime::{AddArgs, MoveArgs, PinArgs, RemoveArgs};
 use super::schema::LoadArgs;
 use super::{read, schema};
 
@@ -18,7 +19,8 @@ pub struct ApplyArgs {
     /// The plan: a JSON list of steps, such as {"attach": {"application": "shop", "kind": "null"}};
     /// `-` is standard input. A step is one of attach, detach, move, configure, upgrade,
     /// add_policy, remove_policy, configure_policy, set_budget, reload_policies, set_quota,
-    /// remove_quota, configure_transport, load_schema, evict_schema.
+    /// remove_quota, configure_transport, load_schema, evict_schema, add_runtime, remove_runtime,
+    /// pin_runtime, move_application.
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -44,6 +46,10 @@ enum Step {
     LoadSchema(LoadArgs),
     EvictSchema(Evict),
     ConfigureTransport(ConfigureTransport),
+    AddRuntime(AddArgs),
+    RemoveRuntime(RemoveArgs),
+    PinRuntime(PinArgs),
+    MoveApplication(MoveArgs),
 }
 
 #[derive(Debug, Deserialize)]
@@ -268,6 +274,10 @@ fn write(step: &Step, to: &mut StepMut<'_>) -> Result<(), Failed> {
         Step::ConfigureTransport(step) => {
             to.configure_transport_mut().set_gathered(step.gathered);
         }
+        Step::AddRuntime(step) => step.fill(to),
+        Step::RemoveRuntime(step) => step.fill(to),
+        Step::PinRuntime(step) => step.fill(to),
+        Step::MoveApplication(step) => step.fill(to),
     }
     Ok(())
 }
@@ -293,9 +303,10 @@ mod tests {
                                    "configuration": {"rate_per_s": 5}}},
                        {"detach": {"application": "3", "kind": "null"}},
                        {"set_quota": {"items": 7}}, {"reload_policies": {}},
-                       {"evict_schema": {"digest": "5f6c"}}]"#;
+                       {"evict_schema": {"digest": "5f6c"}}, {"add_runtime": {"for": "shop"}},
+                       {"move_application": {"application": "shop", "runtime": 1}}]"#;
         let request = request(&plan(text).expect("it is a plan")).expect("it reads no files");
-        assert_eq!(request.steps().len(), 5);
+        assert_eq!(request.steps().len(), 7);
         let attach = format!("{:?}", request.steps()[0]);
         assert!(attach.contains("rate_per_s"), "{attach}");
         for wrong in [

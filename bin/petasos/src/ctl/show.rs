@@ -34,6 +34,7 @@ pub fn apps(service: &ServiceArgs) -> Result<(), Failed> {
             "CALLS",
             "HELD BYTES",
             "WAITING",
+            "RUNTIME",
             "ENGINES",
             "SERVES",
         ];
@@ -48,6 +49,7 @@ pub fn apps(service: &ServiceArgs) -> Result<(), Failed> {
                     app.calls().to_string(),
                     app.held_bytes().to_string(),
                     app.descriptors_waiting().to_string(),
+                    app.runtime().to_string(),
                     app.engines().to_string(),
                     texts(app.serves()).join(","),
                 ]

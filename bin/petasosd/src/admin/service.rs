@@ -253,6 +253,13 @@ impl Admin for Front {
         self.look("ListQuotas", request, |world, _| Ok(view::quotas(world))).await
     }
 
+    async fn list_runtimes(
+        &self,
+        request: Request<proto::ListRuntimesRequest>,
+    ) -> Result<Response<proto::ListRuntimesResponse>, Status> {
+        self.look("ListRuntimes", request, |world, _| Ok(view::runtimes(world))).await
+    }
+
     async fn list_audit(
         &self,
         request: Request<proto::ListAuditRequest>,

@@ -11,6 +11,7 @@ use super::audit::Entry;
 use crate::control::{StepError, World};
 use crate::member::Heaps;
 use crate::policies;
+use crate::runtime::set::State;
 
 /// The longest report of a policy, in bytes; a longer one is left out.
 const REPORT_BYTES_MAX: usize = 256 << 10;
@@ -40,10 +41,13 @@ fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsRespon
             .set_items_queued(counts.queued)
             .set_items_held(counts.held)
             .set_engines(application.datapath().len() as u32)
-            .set_bindings(application.bindings().len() as u32);
+            .set_bindings(application.bindings().len() as u32)
+            .set_policy_number(application.policy_number().0);
         let serves = world.first.hub.served_by(application.number());
         one.serves_mut().extend(serves.iter().map(|name| &**name));
         let number = application.number();
+        let runtime = world.runtimes().find(|runtime| runtime.hub.heaps(number).is_some());
+        one.set_runtime(runtime.map_or(0, |runtime| runtime.id().0));
         if let Some(member) = world.member(number) {
             one.set_uid(member.who.uid).set_gid(member.who.gid);
             if let Some(pid) = member.who.pid {
@@ -231,6 +235,26 @@ pub fn schema(
     let mut response = proto::GetSchemaResponse::new();
     response.edit().set_schema(known.bytes());
     Ok(response)
+}
+
+pub fn runtimes(world: &World<'_>) -> Msg<proto::ListRuntimesResponse> {
+    let mut response = proto::ListRuntimesResponse::new();
+    let mut edit = response.edit();
+    let mut list = edit.runtimes_mut();
+    for row in world.set.rows() {
+        let mut one = list.add();
+        one.set_id(row.id.0)
+            .set_dedicated_to(row.dedicated_to.as_deref().unwrap_or_default())
+            .set_is_leaving(row.state == State::Leaves);
+        row.cpu.map(|cpu| one.set_cpu(cpu).id());
+        row.processor_ns().map(|ns| one.set_processor_ns(ns).id());
+        if let Some(runtime) = world.runtimes().find(|runtime| runtime.id() == row.id) {
+            let loads = runtime.hub.applications().map(|application| application.load().calls);
+            one.set_applications(runtime.members.len() as u32)
+                .set_calls(loads.sum::<usize>() as u64);
+        }
+    }
+    response
 }
 
 pub fn quotas(world: &World<'_>) -> Msg<proto::ListQuotasResponse> {

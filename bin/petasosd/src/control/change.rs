@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use petasos_admin as proto;
 use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy};
-use petasos_service::{Application, BindError, Digest, KnownSchema};
+use petasos_service::{Application, BindError, Digest, HubId, KnownSchema};
 
+use super::runtimes::Begun;
 use super::{ChangeFailed, Known, Quotas, StepError, World};
 use crate::member::Heaps;
 use crate::policies::Rule;
@@ -23,7 +24,8 @@ pub fn change(
     steps: &[proto::Step],
     read: Option<Result<&[Rule], String>>,
 ) -> Result<Vec<String>, ChangeFailed> {
-    let mut changer = Changer { world, undo: Vec::new(), read, evicted: Vec::new() };
+    let mut changer =
+        Changer { world, undo: Vec::new(), read, evicted: Vec::new(), begun: Vec::new() };
     let mut done = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         match changer.step(step) {
@@ -39,7 +41,9 @@ pub fn change(
     }
     // What undoes the steps has policies.
     let evicted = std::mem::take(&mut changer.evicted);
+    let begun = std::mem::take(&mut changer.begun);
     drop(changer);
+    world.begin(begun);
     if let Some(keeper) = &world.control.keeper
         && !evicted.into_iter().all(|digest| keeper.forget(digest))
     {
@@ -56,10 +60,11 @@ pub(super) struct Changer<'c, 'w> {
     pub(super) read: Option<Result<&'c [Rule], String>>,
     /// Schemas whose files are removed once all steps are done.
     evicted: Vec<Digest>,
+    begun: Vec<Begun>,
 }
 
 /// What undoes a change.
-enum Undo {
+pub(super) enum Undo {
     Detach(Number, Place),
     Attach(Number, Place, Arc<dyn Policy>, Left),
     Replace(Number, Place, Arc<dyn Policy>),
@@ -69,12 +74,24 @@ enum Undo {
     Unload(Digest),
     Load(Arc<KnownSchema>, bool),
     Gathering(bool),
+    Runtime(HubId),
+    Pin(HubId, Option<u32>),
 }
 
 impl Changer<'_, '_> {
     /// An application that is there.
     pub(super) fn application(&mut self, number: Number) -> &mut Application<Heaps> {
         self.world.application(number).expect("none goes during a change")
+    }
+
+    /// Notes how something is undone that was done just now.
+    pub(super) fn undo(&mut self, undo: Undo) {
+        self.undo.push(undo);
+    }
+
+    /// Notes what is begun once all steps are done.
+    pub(super) fn begin(&mut self, begun: Begun) {
+        self.begun.push(begun);
     }
 
     /// How an application is called in texts.
@@ -232,6 +249,15 @@ impl Changer<'_, '_> {
                 Undo::Load(schema, was_loaded) => {
                     let loaded = self.world.schemas().load(schema.bytes(), was_loaded);
                     not_undone.extend(loaded.err().map(|error| error.to_string()));
+                    continue;
+                }
+                Undo::Runtime(id) => {
+                    // It has no applications yet.
+                    self.world.set.end_leaving(id);
+                    continue;
+                }
+                Undo::Pin(id, cpu) => {
+                    not_undone.extend(self.world.set.pin(id, cpu).err());
                     continue;
                 }
                 Undo::Gathering(gathered) => {

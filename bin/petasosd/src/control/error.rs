@@ -82,6 +82,18 @@ pub enum StepError {
     /// The transport between hosts has nothing to change.
     #[error("packets to and from other hosts do not travel over TCP: see --transport")]
     NoTcp,
+    /// There is no such runtime, or it is being removed.
+    #[error("there is no runtime {0}: see `petasos ctl runtime list`")]
+    NoRuntime(u32),
+    /// The daemon's runtime stays.
+    #[error("runtime 0 has the sockets of the service, and stays")]
+    FirstRuntime,
+    /// A runtime cannot be added or pinned.
+    #[error("{0}")]
+    Runtime(String),
+    /// An application does not move.
+    #[error("{0}")]
+    NotMoved(String),
     /// A step that says nothing, or that only a later version knows.
     #[error("the step says nothing that this service knows")]
     Unknown,
@@ -110,11 +122,15 @@ impl StepError {
             StepError::NoApplication { .. }
             | StepError::NoRule(_)
             | StepError::NoEngine(_)
+            | StepError::NoRuntime(_)
             | StepError::NoSchema(_) => Code::NotFound,
             StepError::Ambiguous { .. }
             | StepError::NoFile
             | StepError::File(_)
             | StepError::NoTcp
+            | StepError::FirstRuntime
+            | StepError::Runtime(_)
+            | StepError::NotMoved(_)
             | StepError::SchemaInUse { .. } => Code::FailedPrecondition,
             StepError::TooManyRules | StepError::Schema(BindError::TooMany) => {
                 Code::ResourceExhausted

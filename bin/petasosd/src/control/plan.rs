@@ -68,6 +68,10 @@ impl Changer<'_, '_> {
                 self.gather(step.gathered())?;
                 Ok(format!("configured the transport: {}", gathered(step.gathered())))
             }
+            What::AddRuntime(step) => self.add_runtime(step),
+            What::RemoveRuntime(step) => self.remove_runtime(step.id()),
+            What::PinRuntime(step) => self.pin_runtime(step),
+            What::MoveApplication(step) => self.move_application(step),
         }
     }
 
@@ -166,6 +170,19 @@ pub fn describe(step: &proto::Step) -> String {
         What::EvictSchema(step) => format!("evict schema {}", shown(step.digest())),
         What::ConfigureTransport(step) => {
             format!("configure the transport: {}", gathered(step.gathered()))
+        }
+        What::AddRuntime(step) => {
+            let cpu = step.cpu().map_or(String::new(), |cpu| format!(" on processor {cpu}"));
+            format!("add a runtime for {}{cpu}", whose(shown(step.dedicated_to())))
+        }
+        What::RemoveRuntime(step) => format!("remove runtime {}", step.id()),
+        What::PinRuntime(step) => {
+            let cpu =
+                step.cpu().map_or("any processor".to_owned(), |cpu| format!("processor {cpu}"));
+            format!("let runtime {} run on {cpu}", step.id())
+        }
+        What::MoveApplication(step) => {
+            format!("move {} to runtime {}", shown(step.application()), step.runtime())
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Which runtime an application gets.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, MutexGuard};
+use std::sync::MutexGuard;
+
+use petasos_service::HubId;
 
 use crate::runtime::Runtime;
-use crate::runtime::threads::Shared;
+use crate::runtime::set::RuntimeSet;
 
 /// A runtime, which its thread does not touch meanwhile.
 pub(super) enum Place<'a> {
@@ -32,18 +34,21 @@ impl DerefMut for Place<'_> {
     }
 }
 
-/// The runtime of an application that attaches: the one that has the fewest.
+/// The runtime of an application of a name: the one that it is awaited at, or else, of those that it
+/// may get, the one that has the fewest applications.
 pub(super) fn place<'a>(
     first: &'a mut Runtime,
-    others: &'a [Arc<Shared>],
-    _name: &str,
+    set: &'a RuntimeSet,
+    (name, awaited): (&str, Option<HubId>),
 ) -> Place<'a> {
-    let mut place = Place::First(first);
-    for other in others {
-        let other = other.borrow();
-        if other.members.len() < place.members.len() {
-            place = Place::Other(other);
-        }
+    let candidates = awaited.map_or_else(|| set.candidates(name), |id| vec![id]);
+    let load = |id: &HubId| match set.thread(*id) {
+        Some(thread) => thread.borrow().members.len(),
+        None => first.members.len(),
+    };
+    let least = candidates.into_iter().min_by_key(load).and_then(|id| set.thread(id));
+    match least {
+        Some(thread) => Place::Other(thread.borrow()),
+        None => Place::First(first),
     }
-    place
 }

@@ -8,7 +8,7 @@ use petasos_service::Hub;
 use super::Daemon;
 use super::leaving::{Leaving, Left, for_each};
 use crate::member::{Heaps, Member};
-use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which};
+use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which, owner};
 use crate::transport::Transport;
 
 /// What concerns processes before and after this one.
@@ -36,7 +36,7 @@ impl Daemon {
     pub(super) fn leave(&mut self, now: Time) -> bool {
         let Some(mut leaving) = self.takeover.leaving.take() else { return false };
         let mut transport = self.transport.take();
-        let left = leaving.turn(&mut self.world(), transport.as_mut(), now);
+        let left = self.with_world(|world| leaving.turn(world, transport.as_mut(), now));
         (self.takeover.leaving, self.transport) = (Some(leaving), transport);
         match left {
             Left::Waits => return false,
@@ -46,12 +46,14 @@ impl Daemon {
             }
             Left::Nothing => eprintln!("petasosd: nothing is left to do: the successor has it all"),
             Left::TimeIsUp => {
-                let count = self.world().applications().len();
+                let count = self.with_world(|world| world.applications().len());
                 eprintln!("petasosd: the time to drain is up, with {count} applications left");
             }
         }
         let why = "the service's successor goes on";
-        for_each(&mut self.world(), |attached| attached.say_detach(DetachCode::Stopping, why));
+        self.with_world(|world| {
+            for_each(world, |attached| attached.say_detach(DetachCode::Stopping, why));
+        });
         true
     }
 
@@ -135,19 +137,10 @@ impl Daemon {
 
     /// All that the successor gets when it serves.
     fn known(&mut self) -> Vec<Said> {
-        let mut all = Vec::new();
-        let world = self.world();
-        for member in world.runtimes().flat_map(|runtime| &runtime.members) {
-            let owner = (member.who.uid, member.who.pid);
-            all.push(Said::Application(owner));
-            for (address, file) in member.ports() {
-                // Without a descriptor to spare, the application asks until the address is free.
-                if let Ok(file) = file.try_clone() {
-                    all.push(Said::Port(owner, *address, file));
-                }
-            }
-        }
-        all
+        self.with_world(|world| {
+            let members = world.runtimes().flat_map(|runtime| &runtime.members);
+            members.flat_map(known).collect()
+        })
     }
 
     /// Tells all applications of the successor. Those that do not know what that is are detached:
@@ -155,9 +148,11 @@ impl Daemon {
     fn announce(&mut self, now: Time) {
         eprintln!("petasosd: a successor serves; this process ends what is under way");
         self.takeover.leaving = Some(Leaving::new(now, self.drain));
-        for runtime in self.world().runtimes_mut() {
-            runtime.each(now, announce_to);
-        }
+        self.with_world(|world| {
+            for runtime in world.runtimes_mut() {
+                runtime.each(now, announce_to);
+            }
+        });
     }
 
     /// Writes down who wanted to take over.
@@ -180,4 +175,15 @@ fn announce_to(member: &mut Member, hub: &mut Hub<Heaps>) -> Result<bool, String
     }
     attached.say_detach(DetachCode::Stopping, "attach again, to the successor");
     Err("it does not know of successors".to_owned())
+}
+
+/// What the successor gets of an application.
+fn known(member: &Member) -> Vec<Said> {
+    let owner = owner(member.who);
+    // Without a descriptor to spare, the application asks until the address is free.
+    let ports = member.ports().iter().filter_map(|(address, file)| {
+        let file = file.try_clone().ok()?;
+        Some(Said::Port(owner, *address, file))
+    });
+    std::iter::once(Said::Application(owner)).chain(ports).collect()
 }

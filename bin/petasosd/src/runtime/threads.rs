@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use petasos_base::Time;
-use petasos_base::sync::{AtomicBool, AtomicU32, Ordering};
+use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_service::HubId;
+use rustix::thread::Pid;
 
 use super::{Bell, Common, Runtime, wait};
 
@@ -19,8 +20,8 @@ pub struct Shared {
     /// The daemon wants the lock.
     is_wanted: AtomicBool,
     bell: Arc<Bell>,
-    /// The system's number of the thread; 0 until it has begun.
-    thread: AtomicU32,
+    /// The system's number of the thread.
+    thread: Pid,
 }
 
 impl Shared {
@@ -32,13 +33,28 @@ impl Shared {
         let failed = |error| format!("cannot start another runtime: {error}");
         let runtime = Runtime::new(common, spin).map_err(failed)?;
         let (id, bell) = (runtime.id(), runtime.bell.clone());
-        let (is_wanted, thread) = (AtomicBool::new(false), AtomicU32::new(0));
+        let (tell, told) = std::sync::mpsc::channel::<Arc<Shared>>();
+        let (say, said) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name(format!("petasosd-{}", id.0));
+        let work = move || {
+            // Nobody hears it if the daemon has ended.
+            let _ = say.send(rustix::thread::gettid());
+            if let Ok(shared) = told.recv() {
+                shared.run();
+            }
+        };
+        thread.spawn(work).map_err(failed)?;
+        let thread = said.recv().map_err(|_| "cannot start another runtime".to_owned())?;
+        let is_wanted = AtomicBool::new(false);
         let shared = Shared { id, runtime: Mutex::new(runtime), is_wanted, bell, thread };
         let shared = Arc::new(shared);
-        let its = shared.clone();
-        let thread = std::thread::Builder::new().name(format!("petasosd-{}", id.0));
-        thread.spawn(move || its.run()).map_err(failed)?;
+        let _ = tell.send(shared.clone());
         Ok(shared)
+    }
+
+    /// The system's number of its thread.
+    pub fn thread(&self) -> Pid {
+        self.thread
     }
 
     /// Its number.
@@ -68,8 +84,6 @@ impl Shared {
         // Without this thread, its applications would wait for ever: they attach to the next
         // process instead.
         let _whole = EndsTheProcess;
-        let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        self.thread.store(thread.unsigned_abs(), Ordering::Relaxed);
         loop {
             while self.is_wanted.load(Ordering::SeqCst) {
                 std::thread::yield_now();

@@ -6,6 +6,7 @@ mod certificates;
 mod flow;
 mod kept;
 mod replaced;
+mod runtimes;
 mod support;
 mod untyped;
 mod without_types;

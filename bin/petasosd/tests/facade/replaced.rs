@@ -4,7 +4,7 @@ mod audited;
 mod chain;
 mod hostile;
 mod hosts;
-mod traffic;
+pub mod traffic;
 
 use std::process::Command;
 use std::time::Duration;

@@ -108,6 +108,10 @@ impl Daemon {
         if policies.exists() {
             command.arg("--policies").arg(policies);
         }
+        // Whatever is tested holds with several runtimes, too (docs/TESTING.md).
+        if let Ok(runtimes) = std::env::var("PETASOS_TEST_RUNTIMES") {
+            command.args(["--runtimes", &*runtimes]);
+        }
         command
     }
 

@@ -219,6 +219,33 @@ fn another_version_of_a_method_is_refused() {
     assert_eq!((ends.len(), ends[0].1, ends[0].2), (1, Code::FailedPrecondition as u8, true));
 }
 
+#[test]
+fn an_application_that_moves_takes_its_names_along_and_nobody_else_takes_them() {
+    let mut hubs = Hubs::new(2);
+    let limits = ApplicationLimits::default();
+    let app = |hubs: &mut Hubs, index: usize, user| {
+        hubs.worlds[index].app_of(("server", Some(user)), SEND_BYTES, limits)
+    };
+    let old = app(&mut hubs, 0, 7);
+    hubs.worlds[0].hub.serve(old.number, "greeter").unwrap();
+    let [mut new, other] = [7, 8].map(|user| app(&mut hubs, 1, user));
+    let taken = hubs.worlds[1].hub.serve(new.number, "greeter");
+    assert!(matches!(taken, Err(HubError::NameTaken(_))), "the old one does not move");
+    hubs.worlds[0].hub.give_way(old.number);
+    let taken = hubs.worlds[1].hub.serve(other.number, "greeter");
+    assert!(matches!(taken, Err(HubError::NameTaken(_))), "it is another user's");
+    hubs.worlds[1].hub.serve(new.number, "greeter").unwrap();
+    let back = hubs.worlds[0].hub.serve(old.number, "greeter");
+    assert!(matches!(back, Err(HubError::NameTaken(_))));
+    // The old one's end takes nothing from the new one.
+    hubs.worlds[0].hub.remove(old.number, NOW);
+    let mut client = hubs.worlds[0].app("client");
+    hubs.worlds[0].hub.target(client.number, "greeter").unwrap();
+    hubs.worlds[0].call(&mut client, "ann");
+    hubs.run(&mut [(0, &mut client), (1, &mut new)]);
+    assert_eq!(hubs.worlds[1].serve(&mut new), ["ann"]);
+}
+
 /// A stream that the server knows, by the client's number and the server's.
 pub fn stream(hubs: &mut Hubs, client: &mut App, server: &mut App) -> [CallNumber; 2] {
     let near = client.next_call();

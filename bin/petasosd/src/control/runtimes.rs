@@ -1,0 +1,112 @@
+//! Steps that change runtimes.
+
+use petasos_admin as proto;
+use petasos_base::SystemClock;
+use petasos_engine::Application as Number;
+use petasos_service::HubId;
+
+use super::change::{Changer, Undo};
+use super::{StepError, World};
+use crate::policies::NAME_BYTES_MAX;
+use crate::runtime::moving::can_move;
+use crate::runtime::set::State;
+
+/// What is begun once all steps are done: it cannot be undone.
+pub(super) enum Begun {
+    /// An application moves to a runtime.
+    Move(Number, HubId),
+    /// A runtime is left by its applications.
+    Leave(HubId),
+}
+
+impl Changer<'_, '_> {
+    pub(super) fn add_runtime(&mut self, step: &proto::AddRuntime) -> Result<String, StepError> {
+        let name = step.dedicated_to();
+        if name.len() > NAME_BYTES_MAX {
+            return Err(StepError::NameTooLong);
+        }
+        let dedicated_to = (!name.is_empty()).then_some(name);
+        let id = self.world.set.add(dedicated_to).map_err(StepError::Runtime)?;
+        self.undo(Undo::Runtime(id));
+        let mut done = match dedicated_to {
+            Some(name) => format!("added runtime {} for `{name}`", id.0),
+            None => format!("added runtime {}", id.0),
+        };
+        if let Some(cpu) = step.cpu() {
+            self.world.set.pin(id, Some(cpu)).map_err(StepError::Runtime)?;
+            done += &format!(" on processor {cpu}");
+        }
+        Ok(done)
+    }
+
+    pub(super) fn pin_runtime(&mut self, step: &proto::PinRuntime) -> Result<String, StepError> {
+        let id = self.runtime(step.id())?;
+        let before = self.world.set.pin(id, step.cpu()).map_err(StepError::Runtime)?;
+        self.undo(Undo::Pin(id, before));
+        Ok(match step.cpu() {
+            Some(cpu) => format!("runtime {} runs on processor {cpu}", id.0),
+            None => format!("runtime {} runs on any processor", id.0),
+        })
+    }
+
+    pub(super) fn remove_runtime(&mut self, id: u32) -> Result<String, StepError> {
+        let id = self.runtime(id)?;
+        if self.world.set.thread(id).is_none() {
+            return Err(StepError::FirstRuntime);
+        }
+        self.begin(Begun::Leave(id));
+        Ok(format!("runtime {} is removed when its applications have left it", id.0))
+    }
+
+    pub(super) fn move_application(
+        &mut self,
+        step: &proto::MoveApplication,
+    ) -> Result<String, StepError> {
+        let number = self.world.find(step.application())?;
+        let to = self.runtime(step.runtime())?;
+        let named = self.name_of(number);
+        let runtime = self.world.runtime_of(number).expect("it was just found");
+        if runtime.id() == to {
+            return Err(StepError::NotMoved(format!("{named} is at runtime {} already", to.0)));
+        }
+        if !can_move(number, runtime) {
+            let why = "moves already, or its library does not know how to";
+            return Err(StepError::NotMoved(format!("{named} {why}")));
+        }
+        self.begin(Begun::Move(number, to));
+        Ok(format!("{named} moves to runtime {}", to.0))
+    }
+
+    /// A runtime that applications may get.
+    fn runtime(&self, id: u32) -> Result<HubId, StepError> {
+        let row = self.world.set.row(HubId(id)).ok_or(StepError::NoRuntime(id))?;
+        match row.state {
+            State::Runs => Ok(row.id),
+            State::Leaves | State::Spare => Err(StepError::NoRuntime(id)),
+        }
+    }
+}
+
+impl World<'_> {
+    /// Begins what the steps of a plan have led to.
+    pub(super) fn begin(&mut self, begun: Vec<Begun>) {
+        let (now, drain) = (SystemClock::default().now(), self.set.drain);
+        for begun in begun {
+            match begun {
+                Begun::Move(number, to) => {
+                    let runtime = self.runtime_of(number);
+                    let moving = runtime
+                        .and_then(|runtime| runtime.begin_moving(number, Some(to), now + drain));
+                    self.set.moving.extend(moving);
+                }
+                Begun::Leave(id) => {
+                    self.set.begin_leaving(id);
+                    let mut others = self.others.iter_mut();
+                    let left = others.find(|runtime| runtime.id() == id);
+                    let moving = left.map(|runtime| runtime.move_all(now, drain));
+                    self.set.moving.extend(moving.into_iter().flatten());
+                }
+            }
+        }
+    }
+}
