@@ -24,7 +24,7 @@ use std::sync::{Arc, MutexGuard};
 
 use petasos::config::Gathering;
 use petasos_engine::{Application as Number, Policy};
-use petasos_service::{Application, Gone, Schemas};
+use petasos_service::{Application, Gone, HubId, Schemas};
 
 use crate::member::{Heaps, Member};
 use crate::policies::{Made, Policies};
@@ -146,10 +146,12 @@ impl World<'_> {
         self.runtimes_mut().find_map(|runtime| runtime.hub.application(number))
     }
 
-    /// An application's process and lane.
-    pub fn member(&self, number: Number) -> Option<&Member> {
-        let mut members = self.runtimes().flat_map(|runtime| &runtime.members);
-        members.find(|member| member.number == number)
+    /// The applications' processes and lanes, by their numbers, each with its runtime.
+    pub fn members(&self) -> impl Iterator<Item = (Number, (HubId, &Member))> {
+        let all = self
+            .runtimes()
+            .flat_map(|runtime| runtime.members.iter().map(|member| (runtime.id(), member)));
+        all.map(|(id, member)| (member.number, (id, member)))
     }
 
     /// The schemas that are known.

@@ -75,11 +75,8 @@ impl Daemon {
         [spin, drain]: [Duration; 2],
     ) -> Result<Daemon, String> {
         let common = Common::new(Host::new(SchemaLimits::default()));
-        for (owner, address, file) in
-            takeover.predecessor.iter_mut().flat_map(Predecessor::take_ports)
-        {
-            common.kept.keep(owner, address, file);
-        }
+        let before = takeover.predecessor.iter_mut().flat_map(Predecessor::take_ports);
+        before.for_each(|kept| common.kept.keep(kept));
         let first = Runtime::new(&common, spin);
         let first = first.map_err(|error| format!("cannot start: {error}"))?;
         let runtimes = RuntimeSet::new(&first, [spin, drain])?;
@@ -261,15 +258,17 @@ impl Daemon {
             return false;
         }
         let mut has_moved = self.runtimes.move_on(&mut self.first, now);
-        let threads: Vec<Arc<Shared>> = self.runtimes.threads().cloned().collect();
-        for thread in threads {
+        let threads = self.runtimes.threads();
+        let changing = threads.filter(|thread| self.runtimes.is_changing_at(thread.id()));
+        for thread in changing.cloned().collect::<Vec<Arc<Shared>>>() {
             has_moved |= self.runtimes.move_on(&mut thread.borrow(), now);
         }
         has_moved
     }
 
     fn poll_bound(&self) -> Option<Arc<petasos_service::KnownSchema>> {
-        self.common.host.schemas().poll_bound()
+        // Another runtime may be checking a schema, which takes time.
+        self.common.host.try_schemas()?.poll_bound()
     }
 
     fn accept(&mut self, applicant: Applicant) {
@@ -289,6 +288,7 @@ impl Daemon {
         // One stream does not take all that may be held.
         let held_bytes_max = quota.held_bytes_max as u64;
         terms.limits.grant_bytes = terms.limits.grant_bytes.min(held_bytes_max / 4).max(1);
+        let awaited = self.runtimes.awaited(&applicant);
         let mut attached = match applicant.accept(&terms) {
             Ok(attached) => attached,
             Err(error) => return eprintln!("petasosd: `{name}` cannot attach: {error}"),
@@ -301,8 +301,8 @@ impl Daemon {
             attached.announce_successor();
         }
         let limits = ApplicationLimits { grant_bytes: attached.limits().grant_bytes, ..quota };
-        let awaited = self.runtimes.awaited(&name, who);
-        let mut place = placing::place(&mut self.first, &self.runtimes, (&name, awaited));
+        let to = awaited.and_then(|(_, to)| to);
+        let mut place = placing::place(&mut self.first, &self.runtimes, (&name, to));
         let number = place.hub.next_number();
         let mut application =
             Application::new(number, &name, Heaps(attached), limits, random_seed());
@@ -320,8 +320,13 @@ impl Daemon {
         // At once: what is written to stderr is not collected, and the application waits.
         let said = format!("petasosd: `{name}` has attached: {who}\n");
         let _ = std::io::stderr().write_all(said.as_bytes());
-        place.hub.add(application);
-        place.members.push(Member::new(number, name, who, lane));
+        if let Some((before, _)) = awaited {
+            // Before it asks for its names.
+            place.hub.give_way(before, number);
+        }
+        place.add(application, Member::new(number, name, who, lane));
+        drop(place);
+        awaited.into_iter().for_each(|(before, _)| self.runtimes.is_there(before));
     }
 
     /// Sleeps until there may be something to do.
@@ -341,7 +346,8 @@ impl Daemon {
             || self.takeover.leaving.is_some()
             || self.runtimes.is_changing();
         let is_short = is_changing || self.desk.may_have_more();
-        let longest = if is_short { BUSY_SLEEP } else { self.first.sleep_max(now) };
+        let longest = self.first.sleep_max(now);
+        let longest = if is_short { longest.min(BUSY_SLEEP) } else { longest };
         let sleep = due.map_or(longest, |due| (due - now).min(longest));
         let rest = self.transport.as_mut().and_then(Transport::rest);
         let sleep = rest.map_or(sleep, |rest| rest.min(sleep));

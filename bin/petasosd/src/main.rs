@@ -113,6 +113,8 @@ fn run(options: &Options) -> Result<(), String> {
     if options.is_open() {
         daemon.open(transport, listeners)?;
     }
+    // Threads that were started before run wherever they may.
+    daemon.pin(&options.cpus)?;
     notify::ready();
     daemon.run()
 }
@@ -125,7 +127,7 @@ fn add_runtimes(daemon: &mut Daemon, options: &Options) -> Result<(), String> {
     for name in &options.dedicated_runtime {
         daemon.add_runtime(Some(name))?;
     }
-    daemon.pin(&options.cpus)
+    Ok(())
 }
 
 /// The first process at its sockets.

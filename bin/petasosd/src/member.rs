@@ -142,6 +142,9 @@ impl Member {
                 self.on_event(hub, common, event);
             }
         }
+        if hub.export_changes() != changes {
+            self.published_after = hub.export_changes();
+        }
         Ok(true)
     }
 

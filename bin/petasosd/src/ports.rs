@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use petasos_attach::Credentials;
+use petasos_engine::Application as Number;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, Shutdown, SocketFlags, SocketType, bind, getsockname, listen, shutdown,
@@ -21,26 +22,32 @@ pub const PORTS_MAX: usize = 8;
 /// What the name of an address begins with.
 const SCHEME: &str = "petasos://";
 
-/// Addresses that are kept for processes whose applications attach again: by whom, which, and what
-/// keeps them.
+/// Addresses that are kept for processes whose applications attach again.
 #[derive(Default)]
-pub struct KeptPorts(Mutex<Vec<(Owner, SocketAddr, OwnedFd)>>);
+pub struct KeptPorts(Mutex<Vec<Kept>>);
+
+/// An address that is kept.
+pub struct Kept {
+    /// For whose applications.
+    pub owner: Owner,
+    /// Which.
+    pub address: SocketAddr,
+    /// What keeps it.
+    pub file: OwnedFd,
+    /// The application that moves and has it; none if the process before this one had it.
+    pub mover: Option<Number>,
+}
 
 impl KeptPorts {
-    /// Keeps an address for the applications of a process.
-    pub fn keep(&self, owner: Owner, address: SocketAddr, file: OwnedFd) {
-        self.all().push((owner, address, file));
+    /// Keeps an address.
+    pub fn keep(&self, kept: Kept) {
+        self.all().push(kept);
     }
 
-    /// What keeps an address for an application, if it is kept for its process.
-    fn take(&self, who: Credentials, address: &str) -> Option<(OwnedFd, SocketAddr)> {
-        // Processes that are unknown here are all alike.
-        who.pid?;
-        let address: SocketAddr = address.parse().ok()?;
-        let mut all = self.all();
-        let at = all.iter().position(|kept| kept.0 == owner(who) && kept.1 == address)?;
-        let (_, address, file) = all.swap_remove(at);
-        Some((file, address))
+    /// Keeps nothing more for an application that moved, or for those of the process before this
+    /// one.
+    pub fn forget(&self, mover: Option<Number>) {
+        self.all().retain(|kept| kept.mover != mover);
     }
 
     /// Takes an address for an application: one that is kept for it, or a free one.
@@ -51,12 +58,19 @@ impl KeptPorts {
         self.take(who, text).map_or_else(|| take(text), Ok)
     }
 
-    /// Keeps nothing more.
-    pub fn clear(&self) {
-        self.all().clear();
+    /// What keeps an address for an application, if it is kept for its process.
+    fn take(&self, who: Credentials, address: &str) -> Option<(OwnedFd, SocketAddr)> {
+        // Processes that are unknown here are all alike.
+        who.pid?;
+        let address: SocketAddr = address.parse().ok()?;
+        let mut all = self.all();
+        let is_it = |kept: &Kept| kept.owner == owner(who) && kept.address == address;
+        let at = all.iter().position(is_it)?;
+        let Kept { address, file, .. } = all.swap_remove(at);
+        Some((file, address))
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<(Owner, SocketAddr, OwnedFd)>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -119,6 +133,27 @@ fn bind_alone(socket: &OwnedFd, address: &SocketAddr) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_kept_for_its_process_until_its_move_has_ended() {
+        let kept = KeptPorts::default();
+        let (file, address) = take("127.0.0.1:0").expect("loopback has ports");
+        let text = address.to_string();
+        let who = |pid| Credentials { uid: 7, gid: 7, pid };
+        let keep =
+            |file, mover| kept.keep(Kept { owner: owner(who(Some(1))), address, file, mover });
+        keep(file, Some(Number(3)));
+        for other in [None, Some(2)] {
+            assert!(kept.take_for(who(other), &text).is_err(), "{other:?}");
+        }
+        let (file, _) = kept.take_for(who(Some(1)), &text).expect("it is its own");
+        keep(file, Some(Number(3)));
+        kept.forget(None);
+        kept.forget(Some(Number(4)));
+        assert!(kept.take_for(who(Some(2)), &text).is_err(), "it is still kept");
+        kept.forget(Some(Number(3)));
+        assert!(kept.take_for(who(Some(2)), &text).is_ok(), "it is free");
+    }
 
     #[test]
     fn an_address_is_of_one_application_and_of_this_host() {

@@ -7,7 +7,8 @@
 //! # Invariants
 //! - Nobody but its thread touches a runtime, except while it is [borrowed](threads::Shared::borrow)
 //!   between two turns.
-//! - In a turn, nothing waits for another runtime.
+//! - A turn waits for no other runtime. Between two turns, the daemon's thread waits for the end of
+//!   a turn of those that it borrows.
 
 mod bell;
 pub mod moving;
@@ -19,9 +20,9 @@ pub mod threads;
 use std::sync::Arc;
 use std::time::Duration;
 
-use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_base::sync::{AtomicBool, AtomicU32, Ordering};
 use petasos_base::{SystemClock, Time, Yielder};
-use petasos_service::{Crossing, Host, Hub, HubId};
+use petasos_service::{Application, Crossing, Host, Hub, HubId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use bell::Bell;
@@ -76,6 +77,8 @@ pub struct Runtime {
     crossing: Crossing,
     post: Post,
     bell: Arc<Bell>,
+    /// How many applications there are, for others.
+    load: Arc<AtomicU32>,
     pub common: Arc<Common>,
     clock: SystemClock,
     pub yielder: Yielder,
@@ -106,6 +109,7 @@ impl Runtime {
             crossing,
             post,
             bell,
+            load: Arc::default(),
             common: common.clone(),
             clock: SystemClock::default(),
             yielder: Yielder::new(spin),
@@ -177,6 +181,7 @@ impl Runtime {
         while let Some((to, letter)) = self.crossing.next_letter() {
             self.post.send(to, letter);
         }
+        self.post.ring_all();
         has_moved | self.each(now, Member::tell)
     }
 
@@ -195,13 +200,25 @@ impl Runtime {
         true
     }
 
+    /// An application is added.
+    pub fn add(&mut self, application: Application<Heaps>, member: Member) {
+        self.hub.add(application);
+        self.members.push(member);
+        self.note_members();
+    }
+
+    /// Tells others how many applications there are.
+    pub fn note_members(&self) {
+        self.load.store(self.members.len() as u32, Ordering::Relaxed);
+    }
+
     /// Does something for each application, and gives those up for which it fails.
     pub fn each(
         &mut self,
         now: Time,
         mut what: impl FnMut(&mut Member, &mut Hub<Heaps>) -> Result<bool, String>,
     ) -> bool {
-        let mut has_moved = false;
+        let (mut has_moved, mut has_lost) = (false, false);
         self.members.retain_mut(|member| match what(member, &mut self.hub) {
             Ok(moved) => {
                 has_moved |= moved;
@@ -210,10 +227,13 @@ impl Runtime {
             Err(why) => {
                 eprintln!("petasosd: `{}` has ended: {why}", member.name);
                 self.hub.remove(member.number, now);
-                has_moved = true;
+                (has_moved, has_lost) = (true, true);
                 false
             }
         });
+        if has_lost {
+            self.note_members();
+        }
         has_moved
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use petasos_abi::{Blocks, CallNumber, Descriptor, NotOutstanding, Refusal, Released, Side};
 use petasos_base::Time;
+use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_engine::{
     Application as Number, CallId, ChangeError, Datapath, Direction, Left, Peer, Place, Policy,
     Submission,
@@ -126,6 +127,10 @@ pub struct Application<M> {
     pub(crate) refused: VecDeque<RemoteCall>,
     /// Bytes of its requests that the transport has and that have not ended.
     pub(crate) carried_bytes: usize,
+    /// Calls that it has begun and that another hub has, or has not let go.
+    pub(crate) crossing_calls: usize,
+    /// Bytes of its answers in letters that no hub has opened.
+    pub(crate) in_letters: Arc<AtomicUsize>,
     /// By the index of the call in the datapath.
     pub(crate) calls: Vec<Option<Known>>,
     pub(crate) by_number: CallNumbers,
@@ -183,6 +188,8 @@ impl<M: Memory> Application<M> {
             beyond: Crowd::default(),
             refused: VecDeque::new(),
             carried_bytes: 0,
+            crossing_calls: 0,
+            in_letters: Arc::default(),
             calls: Vec::new(),
             by_number: CallNumbers::default(),
             counts: [0; 2],
@@ -300,6 +307,7 @@ impl<M: Memory> Application<M> {
         self.is_below(Direction::Outbound)
             && self.descriptors.len() < self.limits.descriptors_max
             && self.beyond.is_heard()
+            && self.in_letters.load(Ordering::Relaxed) < self.limits.held_bytes_max
     }
 
     /// Whether nothing of its streams with other hosts is to be looked at.

@@ -206,6 +206,14 @@ pub(crate) struct Entry {
     pub(crate) id: CallId,
     /// The end at this host calls.
     pub(crate) is_outgoing: bool,
+    /// It counts among those of [`RemoteLimits::calls_max`].
+    is_counted: bool,
+    /// Nobody at this end waits for it any more, and the hub at the other end has not let it go.
+    pub(crate) is_void: bool,
+    /// Messages that waited were dropped: its end is not to wait behind those before them.
+    pub(crate) is_cut: bool,
+    /// Bytes of messages that another hub has, and has not said that it has taken.
+    pub(crate) untaken_bytes: usize,
     /// Until the transport has it.
     pub(crate) begin: Option<Box<Outgoing>>,
     pub(crate) items: VecDeque<RemoteItem>,
@@ -224,6 +232,8 @@ pub(crate) struct Remote {
     pub(crate) limits: RemoteLimits,
     pub(crate) calls: RemoteCalls<Entry>,
     names: Names,
+    /// Calls to and from other hosts, those that pass this hub twice.
+    counted: usize,
     /// What the transport is to do, and what the crossing is.
     pub(crate) queues: [VecDeque<Queued>; 2],
     /// By the peer's name.
@@ -241,6 +251,7 @@ impl Remote {
             limits,
             calls: RemoteCalls::default(),
             names: Names::default(),
+            counted: 0,
             queues: Default::default(),
             peers: HashMap::new(),
             exports: HashMap::new(),
@@ -249,12 +260,12 @@ impl Remote {
         }
     }
 
-    /// Whether another call may begin.
+    /// Whether another call to or from another host may begin.
     pub(crate) fn check_room(&self) -> Result<(), Status> {
         // Of each call there are a begin, a cancel and a notice of each kind in the queue at most;
         // of those that are over before the transport has looked, the begin stays.
-        let is_full = self.calls.len() >= self.limits.calls_max
-            || self.queues.iter().any(|queue| queue.len() >= 4 * self.limits.calls_max);
+        let is_full = self.counted >= self.limits.calls_max
+            || self.queues[0].len() >= 4 * self.limits.calls_max;
         if is_full {
             return Err(Status::resource_exhausted("too many calls leave or enter this host"));
         }
@@ -272,9 +283,15 @@ impl Remote {
         let call = self.names.take();
         let begin = begin(call);
         let is_outgoing = begin.is_some();
+        let is_counted = carrier == Carrier::Transport || application == BEYOND;
+        self.counted += usize::from(is_counted);
         let entry = Entry {
             carrier,
             through: None,
+            is_counted,
+            is_void: false,
+            is_cut: false,
+            untaken_bytes: 0,
             application,
             id,
             is_outgoing,
@@ -293,6 +310,7 @@ impl Remote {
     pub(crate) fn remove(&mut self, call: RemoteCall) -> Option<Entry> {
         let mut entry = self.calls.remove(call)?;
         self.names.release(call);
+        self.counted -= usize::from(entry.is_counted);
         if std::mem::take(&mut entry.is_refused) {
             self.queues[entry.carrier.queue()].push_back(Queued::Room(call));
         }
@@ -317,6 +335,9 @@ impl Remote {
     /// Queues something for the other end. Gives the bytes that wait with it.
     pub(crate) fn push(&mut self, call: RemoteCall, item: RemoteItem) -> usize {
         let Some(entry) = self.calls.get_mut(call) else { return 0 };
+        if entry.is_void {
+            return 0;
+        }
         let bytes = item.bytes();
         entry.bytes += bytes;
         entry.items.push_back(item);
@@ -328,11 +349,26 @@ impl Remote {
         bytes
     }
 
+    /// Messages of a call that another hub has count no more. Gives their bytes.
+    pub(crate) fn take_untaken(&mut self, call: RemoteCall) -> usize {
+        let entry = self.calls.get_mut(call);
+        entry.map_or(0, |entry| std::mem::take(&mut entry.untaken_bytes))
+    }
+
+    /// A call has ended at this end, and the other one has messages that nobody takes: it ends there
+    /// without them.
+    pub(crate) fn cut_ended(&mut self, call: RemoteCall, end: RemoteEnd) {
+        let Some(entry) = self.calls.get_mut(call) else { return };
+        entry.items.push_back(RemoteItem::End(end));
+        self.queues[entry.carrier.queue()].push_back(Queued::Ready(call));
+    }
+
     /// Drops the items of a call that wait for the transport, and gives their bytes.
     pub(crate) fn drop_waiting(&mut self, call: RemoteCall) -> usize {
         let Some(entry) = self.calls.get_mut(call) else { return 0 };
         let bytes = entry.items.drain(..).map(|item| item.bytes()).sum();
         entry.bytes -= bytes;
+        entry.is_cut = true;
         bytes
     }
 
@@ -344,8 +380,19 @@ impl Remote {
         }
     }
 
-    /// The caller, at this host, has given a call up. Gives what there was of it.
+    /// The caller, at this end, has given a call up. Gives what there was of it. A call that another
+    /// hub has counts, with all that was under way, until that hub has let it go: otherwise letters
+    /// of calls that begin and are given up would be without bounds.
     pub(crate) fn cancel(&mut self, call: RemoteCall) -> Option<Entry> {
+        let entry = self.calls.get_mut(call)?;
+        if matches!(entry.carrier, Carrier::Hub(_)) && entry.begin.is_none() {
+            if !std::mem::replace(&mut entry.is_void, true) {
+                entry.items.clear();
+                entry.is_refused = false;
+                self.queues[entry.carrier.queue()].push_back(Queued::Cancel(call));
+            }
+            return None;
+        }
         let entry = self.remove(call)?;
         if entry.begin.is_none() {
             self.queues[entry.carrier.queue()].push_back(Queued::Cancel(call));

@@ -18,15 +18,20 @@
 //! # Bounds
 //!
 //! Of each direction of a call, at most [`WINDOW_BYTES`] and one message more are in letters or wait
-//! at the other end. The other end says what its hub has taken. Calls are bounded by both hubs.
+//! at the other end. Each is its sender's, and counts against its quota, until the other end's hub
+//! has taken it. A call counts as its caller's until the other end's hub has let it go: each
+//! [`Says::Begin`] is answered by one end, refusal, return or leave, also if the caller has given the
+//! call up. Answers that end a call count as their sender's until their letter was opened.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use petasos_base::Time;
+use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_call::{Metadata, Status};
 
 use crate::application::Memory;
-use crate::beyond::{Encoded, Outgoing, RemoteEvent, RemoteItem, RemoteOutcome};
+use crate::beyond::{Encoded, Outgoing, RemoteEnd, RemoteEvent, RemoteItem, RemoteOutcome};
 use crate::host::HubId;
 use crate::hub::Hub;
 use crate::remote_calls::{RemoteCall, RemoteCalls};
@@ -42,6 +47,27 @@ pub struct Letter {
     /// By its name in the hub that has begun it.
     call: RemoteCall,
     says: Says,
+    _charge: Option<Charge>,
+}
+
+/// Bytes that count as an application's until this is dropped.
+#[derive(Debug)]
+struct Charge {
+    to: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Charge {
+    fn new(to: Arc<AtomicUsize>, bytes: usize) -> Charge {
+        to.fetch_add(bytes, Ordering::Relaxed);
+        Charge { to, bytes }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.to.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -54,10 +80,17 @@ enum Says {
     Cancel,
     /// From the callee's hub: a head, a message, or the end.
     Answer(RemoteItem),
+    /// From the callee's hub: the end. Messages before it were dropped, and it does not wait for
+    /// those that are still there.
+    Cut(RemoteEnd),
     /// From the callee's hub: the call has not begun, and has not run.
     Refuse(Status),
-    /// The receiver's hub has taken so many bytes of messages.
-    Taken(usize, Side),
+    /// From the callee's hub: the server is not there, and may have moved.
+    Return(Box<Outgoing>),
+    /// From the callee's hub: it has let a call go that the caller has given up.
+    Leave,
+    /// The receiver's hub has taken so many messages, with so many bytes.
+    Taken(u32, usize, Side),
 }
 
 /// Which end of a call a letter is for.
@@ -79,9 +112,20 @@ struct Line {
     untaken_bytes: usize,
     /// What has come and has no room yet.
     waiting: VecDeque<RemoteItem>,
-    /// Bytes that were taken of which the other end was not told.
-    taken_bytes: usize,
+    /// Messages that were taken of which the other end was not told, and their bytes.
+    taken: (u32, usize),
+    /// The end that is here, the caller's, has given the call up.
+    is_given_up: bool,
+    /// Something was sent behind the call.
+    has_said: bool,
+    /// The end that is here, the callee's, has ended the call.
+    has_ended: bool,
+    /// How often the call was sent after its server.
+    moves: u32,
 }
+
+/// So often a call is sent after a server that moves.
+const MOVES_MAX: u32 = 3;
 
 /// What carries a hub's calls to and from the other hubs of its host.
 pub struct Crossing {
@@ -91,14 +135,16 @@ pub struct Crossing {
     /// By hub, calls that other hubs have begun: from their names there to those in this hub.
     names: Vec<RemoteCalls<RemoteCall>>,
     letters: VecDeque<(HubId, Letter)>,
+    /// Calls of which something was taken.
+    taken: Vec<RemoteCall>,
 }
 
 impl Crossing {
     /// Lets calls of a hub go to others, and come from them.
     pub fn new<M: Memory>(hub: &mut Hub<M>) -> Crossing {
         hub.allow_crossing();
-        let (lines, names, letters) = Default::default();
-        Crossing { here: hub.id(), lines, names, letters }
+        let (lines, names, letters, taken) = Default::default();
+        Crossing { here: hub.id(), lines, names, letters, taken }
     }
 
     /// Takes what the hub wants carried. Says whether there was anything.
@@ -112,6 +158,9 @@ impl Crossing {
                 RemoteEvent::Cancel(call) => self.cancel(call),
                 RemoteEvent::Room(call) => self.deliver(hub, call, now),
             }
+        }
+        while let Some(call) = self.taken.pop() {
+            self.tell_taken(call);
         }
         has_moved
     }
@@ -128,45 +177,110 @@ impl Crossing {
 
     /// A letter has come.
     pub fn hear<M: Memory>(&mut self, hub: &mut Hub<M>, letter: Letter, now: Time) {
-        let Letter { from, call: name, says } = letter;
+        let Letter { from, call: name, says, _charge } = letter;
         match says {
-            Says::Begin(outgoing) => match hub.begin_crossed(from, *outgoing, now) {
-                Ok(call) => {
-                    self.names_of(from).insert(name, call);
-                    self.lines.insert(call, Line::new(from, name, Side::Callee));
-                }
-                Err(status) => self.send(from, name, Says::Refuse(status)),
-            },
+            Says::Begin(outgoing) => self.take_call(hub, (from, name), outgoing, now),
             Says::Request(item) => {
                 if let Some(call) = self.served(from, name) {
                     self.take(hub, call, item, now);
                 }
             }
             Says::Cancel => {
+                // What has ended here was told so.
                 if let Some(call) = self.served(from, name) {
                     self.forget(call);
                     hub.remote_cancel(call, now);
+                    self.send(from, name, Says::Leave);
                 }
             }
             Says::Answer(item) => self.take(hub, name, item, now),
-            Says::Refuse(status) => {
-                if self.forget(name) {
-                    let (metadata, trailers) = Default::default();
-                    let result = Err(status);
-                    let outcome = RemoteOutcome { result, has_not_run: true, metadata, trailers };
-                    hub.remote_end(name, outcome, now);
+            Says::Cut(end) => {
+                if let Some(line) = self.lines.get_mut(name) {
+                    line.waiting.clear();
+                    self.take(hub, name, RemoteItem::End(end), now);
                 }
             }
-            Says::Taken(bytes, side) => {
+            Says::Refuse(status) => self.end_unrun(hub, name, status, now),
+            Says::Return(outgoing) => self.send_after(hub, name, outgoing, now),
+            Says::Leave => {
+                self.forget(name);
+                hub.forget_remote(name);
+            }
+            Says::Taken(messages, bytes, side) => {
                 let call = match side {
                     Side::Caller => Some(name),
                     Side::Callee => self.served(from, name),
                 };
-                if let Some(line) = call.and_then(|call| self.lines.get_mut(call)) {
-                    line.untaken_bytes -= bytes;
-                    self.feed(hub, call.expect("it was just found"));
+                let Some(call) = call else { return };
+                let Some(line) = self.lines.get_mut(call) else { return };
+                line.untaken_bytes -= bytes;
+                let is_over = line.has_ended && line.untaken_bytes == 0;
+                hub.crossing_taken(call, (messages, bytes));
+                match is_over {
+                    true => {
+                        self.forget(call);
+                        hub.forget_remote(call);
+                    }
+                    false => self.feed(hub, call),
                 }
             }
+        }
+    }
+
+    /// A call of another hub begins.
+    fn take_call<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        (from, name): (HubId, RemoteCall),
+        outgoing: Box<Outgoing>,
+        now: Time,
+    ) {
+        if !hub.has_server(&outgoing) {
+            return self.send(from, name, Says::Return(outgoing));
+        }
+        match hub.begin_crossed(from, *outgoing, now) {
+            Ok(call) => {
+                self.names_of(from).insert(name, call);
+                self.lines.insert(call, Line::new(from, name, Side::Callee));
+            }
+            Err(status) => self.send(from, name, Says::Refuse(status)),
+        }
+    }
+
+    /// A call of this hub has certainly not run.
+    fn end_unrun<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        call: RemoteCall,
+        status: Status,
+        now: Time,
+    ) {
+        if self.forget(call) {
+            let (metadata, trailers) = Default::default();
+            let (result, has_not_run) = (Err(status), true);
+            hub.remote_end(call, RemoteOutcome { result, has_not_run, metadata, trailers }, now);
+        }
+    }
+
+    /// A call of this hub did not find its server. If another attachment serves under the name now,
+    /// the call goes there.
+    fn send_after<M: Memory>(
+        &mut self,
+        hub: &mut Hub<M>,
+        call: RemoteCall,
+        mut outgoing: Box<Outgoing>,
+        now: Time,
+    ) {
+        let Some(line) = self.lines.get_mut(call) else { return };
+        line.moves += 1;
+        // What was said behind the call is lost, and so is the call.
+        let is_whole = !line.has_said && !line.is_given_up && line.moves <= MOVES_MAX;
+        match hub.server_again(&mut outgoing).filter(|_| is_whole) {
+            Some(to) => {
+                line.hub = to;
+                self.send(to, call, Says::Begin(outgoing));
+            }
+            None => self.end_unrun(hub, call, Status::unavailable("the server has gone"), now),
         }
     }
 
@@ -181,37 +295,55 @@ impl Crossing {
     /// Sends what this end has said, as far as the other end takes it.
     fn feed<M: Memory>(&mut self, hub: &mut Hub<M>, call: RemoteCall) {
         while let Some(line) = self.lines.get_mut(call) {
-            if line.untaken_bytes >= WINDOW_BYTES {
+            let (is_cut, answers) = (hub.is_cut(call), hub.in_letters(call));
+            if line.untaken_bytes >= WINDOW_BYTES && !is_cut {
                 return;
             }
             let Some(item) = hub.next_remote_item(call) else { return };
-            if matches!(item, RemoteItem::Message(_)) {
-                line.untaken_bytes += item.bytes();
-            }
-            let (to, name, here) = (line.hub, line.name, line.here);
-            let is_end = matches!(item, RemoteItem::End(_));
-            let says = match here {
-                Side::Caller => Says::Request(item),
-                Side::Callee => Says::Answer(item),
+            let (to, name, bytes) = (line.hub, line.name, item.bytes());
+            let says = match (line.here, item) {
+                (_, RemoteItem::End(end)) => {
+                    // What the other end has not taken yet counts until it has.
+                    line.has_ended = line.untaken_bytes > 0 && !is_cut;
+                    if !line.has_ended {
+                        self.forget(call);
+                    }
+                    let says =
+                        if is_cut { Says::Cut(end) } else { Says::Answer(RemoteItem::End(end)) };
+                    let charge = answers.filter(|_| bytes > 0).map(|to| Charge::new(to, bytes));
+                    let letter = Letter { from: self.here, call: name, says, _charge: charge };
+                    return self.letters.push_back((to, letter));
+                }
+                (side, item) => {
+                    if matches!(item, RemoteItem::Message(_)) {
+                        line.untaken_bytes += bytes;
+                    }
+                    line.has_said = true;
+                    match side {
+                        Side::Caller => Says::Request(item),
+                        Side::Callee => Says::Answer(item),
+                    }
+                }
             };
             self.send(to, name, says);
-            if is_end {
-                self.forget(call);
-            }
         }
     }
 
     /// Nobody at this end waits for a call any more.
     fn cancel(&mut self, call: RemoteCall) {
-        let Some(line) = self.lines.get(call) else { return };
+        let Some(line) = self.lines.get_mut(call) else { return };
+        line.is_given_up = true;
+        line.waiting.clear();
         let (to, name) = (line.hub, line.name);
-        self.forget(call);
         self.send(to, name, Says::Cancel);
     }
 
     /// Something has come for a call.
     fn take<M: Memory>(&mut self, hub: &mut Hub<M>, call: RemoteCall, item: RemoteItem, now: Time) {
         let Some(line) = self.lines.get_mut(call) else { return };
+        if line.is_given_up && !matches!(item, RemoteItem::End(_)) {
+            return;
+        }
         line.waiting.push_back(item);
         // What came before it is told of when it has room.
         if line.waiting.len() == 1 {
@@ -230,13 +362,16 @@ impl Crossing {
             let bytes = item.bytes();
             match item {
                 RemoteItem::Message(message) => {
-                    line.taken_bytes += bytes;
+                    if line.taken.0 == 0 {
+                        self.taken.push(call);
+                    }
+                    line.taken = (line.taken.0 + 1, line.taken.1 + bytes);
                     hub.take_message(call, Encoded::Checked(message), now);
-                    self.tell_taken(call);
                 }
                 RemoteItem::Close => hub.remote_close(call, now),
                 RemoteItem::Head(metadata) => hub.remote_head(call, metadata, now),
                 RemoteItem::End(end) => {
+                    self.tell_taken(call);
                     self.forget(call);
                     hub.remote_end(call, outcome(end), now);
                 }
@@ -244,23 +379,24 @@ impl Crossing {
         }
     }
 
-    /// Tells the other end what was taken, if that is worth a letter.
+    /// Tells the other end what was taken.
     fn tell_taken(&mut self, call: RemoteCall) {
         let Some(line) = self.lines.get_mut(call) else { return };
-        if line.taken_bytes < WINDOW_BYTES / 2 {
+        let (messages, bytes) = std::mem::take(&mut line.taken);
+        if messages == 0 {
             return;
         }
-        let bytes = std::mem::take(&mut line.taken_bytes);
         let (to, name) = (line.hub, line.name);
         let side = match line.here {
             Side::Caller => Side::Callee,
             Side::Callee => Side::Caller,
         };
-        self.send(to, name, Says::Taken(bytes, side));
+        self.send(to, name, Says::Taken(messages, bytes, side));
     }
 
     fn send(&mut self, to: HubId, call: RemoteCall, says: Says) {
-        self.letters.push_back((to, Letter { from: self.here, call, says }));
+        let letter = Letter { from: self.here, call, says, _charge: None };
+        self.letters.push_back((to, letter));
     }
 
     /// A call is over at this end. Says whether it was not before.
@@ -288,14 +424,24 @@ impl Crossing {
 
 impl Line {
     fn new(hub: HubId, name: RemoteCall, here: Side) -> Line {
-        let (untaken_bytes, taken_bytes, waiting) = (0, 0, VecDeque::new());
-        Line { hub, name, here, untaken_bytes, waiting, taken_bytes }
+        Line {
+            hub,
+            name,
+            here,
+            untaken_bytes: 0,
+            waiting: VecDeque::new(),
+            taken: (0, 0),
+            is_given_up: false,
+            has_said: false,
+            has_ended: false,
+            moves: 0,
+        }
     }
 }
 
 /// The end of a call, as its caller's hub is told.
-fn outcome(end: crate::RemoteEnd) -> RemoteOutcome<'static> {
-    let crate::RemoteEnd { status, has_not_run, message, metadata } = end;
+fn outcome(end: RemoteEnd) -> RemoteOutcome<'static> {
+    let RemoteEnd { status, has_not_run, message, metadata } = end;
     let (result, trailers) = match status {
         Some(status) if status.code() != petasos_call::Code::Ok => (Err(status), Metadata::new()),
         status => {

@@ -12,7 +12,7 @@
 //! - Calls take no lock here: a hub looks again only after a change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use petasos_base::sync::{AtomicU32, AtomicU64, Ordering};
 use petasos_engine::{Application as Number, Peer};
@@ -49,8 +49,10 @@ struct Served {
     services: Vec<Export>,
     /// How many names it has.
     names: usize,
-    /// Another attachment of the application, as policies know it, may take them.
+    /// The application that may take them: another attachment of the same one.
     gives_way_to: Option<Number>,
+    /// The number of the attachment that it has taken them from, before which others come no more.
+    rank: Option<u32>,
 }
 
 #[derive(Default)]
@@ -99,6 +101,15 @@ impl Host {
         locked(&self.schemas)
     }
 
+    /// The same, if nobody has them now.
+    pub fn try_schemas(&self) -> Option<MutexGuard<'_, Schemas>> {
+        match self.schemas.try_lock() {
+            Ok(schemas) => Some(schemas),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Changes whenever what applications have bound or serve does.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
@@ -125,15 +136,11 @@ impl Host {
         HubId(self.next_hub.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The number for the next application.
+    /// A number for an application.
     pub(crate) fn next_application(&self) -> Number {
-        Number(self.next_application.load(Ordering::Relaxed))
-    }
-
-    /// An application has got that number.
-    pub(crate) fn add_application(&self) {
         let number = self.next_application.fetch_add(1, Ordering::Relaxed);
         assert!(number < u32::MAX - 1, "fewer than 2^32 attach");
+        Number(number)
     }
 
     /// As what policies know an application: see [`Peers::application`].
@@ -146,45 +153,40 @@ impl Host {
         self.names().peers.number(name)
     }
 
-    /// An application, which policies know as `policed`, serves under a name.
-    pub(crate) fn serve(
-        &self,
-        name: &str,
-        server: Server,
-        policed: Number,
-    ) -> Result<(), HubError> {
+    /// An application serves under a name.
+    pub(crate) fn serve(&self, name: &str, server: Server) -> Result<(), HubError> {
         let names = &mut *self.names();
         if names.reserved.contains(name) {
             return Err(HubError::Reserved(name.to_owned()));
         }
-        let taken = || HubError::NameTaken(name.to_owned());
-        match names.servers.get(name) {
-            Some(other) if *other == server => return Ok(()),
-            Some(other) => {
-                let before = names.served.get(&other.application.0).ok_or_else(taken)?;
-                if before.gives_way_to != Some(policed) {
-                    return Err(taken());
-                }
-            }
-            None => {}
+        let before = names.servers.get(name).copied();
+        if before == Some(server) {
+            return Ok(());
+        }
+        let mut rank = None;
+        if let Some(Server { application: Number(other), .. }) = before {
+            let given = names.served.get(&other);
+            let given = given.filter(|served| served.gives_way_to == Some(server.application));
+            let given = given.ok_or_else(|| HubError::NameTaken(name.to_owned()))?;
+            rank = Some(given.rank.unwrap_or(other));
         }
         let served = names.served.entry(server.application.0).or_default();
         if served.names >= NAMES_MAX {
             return Err(HubError::TooMany);
         }
         served.names += 1;
-        if let Some(other) = names.servers.insert(name.into(), server)
-            && let Some(before) = names.served.get_mut(&other.application.0)
-        {
+        served.rank = served.rank.or(rank);
+        names.servers.insert(name.into(), server);
+        if let Some(before) = before.and_then(|it| names.served.get_mut(&it.application.0)) {
             before.names -= 1;
         }
         self.note_change();
         Ok(())
     }
 
-    /// Another attachment of an application, which policies know as `policed`, may take its names.
-    pub(crate) fn give_way(&self, application: Number, policed: Number) {
-        self.names().served.entry(application.0).or_default().gives_way_to = Some(policed);
+    /// An application has attached once more: the new attachment may take the names of this one.
+    pub(crate) fn give_way(&self, application: Number, to: Number) {
+        self.names().served.entry(application.0).or_default().gives_way_to = Some(to);
     }
 
     /// An application has bound a service that it serves.
@@ -221,9 +223,12 @@ impl Host {
     /// attached first, if several serve it.
     pub(crate) fn exports(&self) -> HashMap<Arc<str>, Export> {
         let names = self.names();
-        let named = names.served.values().filter(|served| served.names > 0);
+        let named = names.served.iter().filter(|(_, served)| served.names > 0);
+        let mut named: Vec<_> =
+            named.map(|(number, served)| (served.rank.unwrap_or(*number), served)).collect();
+        named.sort_by_key(|(rank, _)| *rank);
         let mut found = HashMap::new();
-        for export in named.flat_map(|served| &served.services) {
+        for export in named.iter().flat_map(|(_, served)| &served.services) {
             found.entry(export.binding.service.clone()).or_insert_with(|| export.clone());
         }
         found

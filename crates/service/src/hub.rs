@@ -94,7 +94,8 @@ impl<M: Memory> Hub<M> {
         self.id
     }
 
-    /// The number for an application that is about to be [added](Hub::add).
+    /// A number for an application that is about to be [added](Hub::add). No other gets it, at no hub
+    /// of the host.
     pub fn next_number(&self) -> Number {
         self.host.next_application()
     }
@@ -102,17 +103,15 @@ impl<M: Memory> Hub<M> {
     /// Adds an application.
     ///
     /// # Panics
-    /// If it has another number than [`Hub::next_number`].
+    /// If one with a later number was added before.
     pub fn add(&mut self, mut application: Application<M>) {
         let number = application.number();
-        assert_eq!(number, self.next_number(), "numbers are given by the hub");
         let user = application.user.filter(|_| !application.is_proved);
         if application.is_proved || user.is_some() {
             let name = (application.name(), user);
             application.policed = self.host.policed(name, number);
         }
         self.applications.insert(number.0, application);
-        self.host.add_application();
     }
 
     /// An application.
@@ -149,17 +148,14 @@ impl<M: Memory> Hub<M> {
     /// # Errors
     /// See [`HubError`].
     pub fn serve(&mut self, number: Number, name: &str) -> Result<(), HubError> {
-        let application = self.application(number).ok_or(HubError::NoApplication(number))?;
-        let policed = application.policed.number;
-        self.host.serve(name, Server { hub: self.id, application: number }, policed)
+        self.application(number).ok_or(HubError::NoApplication(number))?;
+        self.host.serve(name, Server { hub: self.id, application: number })
     }
 
-    /// An application is about to attach once more, at this hub or another one: that attachment may
-    /// take the names under which this one serves.
-    pub fn give_way(&mut self, number: Number) {
-        if let Some(application) = self.applications.get(&number.0) {
-            self.host.give_way(number, application.policed.number);
-        }
+    /// An application of the host has attached once more, here or at another hub: the new attachment
+    /// may take the names under which this one serves.
+    pub fn give_way(&mut self, number: Number, to: Number) {
+        self.host.give_way(number, to);
     }
 
     /// The schemas that are known, on all hubs of the host. Nobody binds any meanwhile.

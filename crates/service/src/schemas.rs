@@ -9,8 +9,8 @@
 //! binding has it, and *loaded* if an operator has asked for it. All other schemas are *spare*: the
 //! service keeps the most recently used ones, in case an application binds them again.
 //!
-//! A method has a number ([`MethodId`]) for its service's name, its own name, and the hashes of its
-//! messages. No other method ever gets this number. So a policy that names a method always means
+//! A method has a number ([`MethodId`]) for its service's name, its own name, the hashes of its
+//! messages, and whether it has streams. No other method ever gets this number. So a policy that names a method always means
 //! the same one, and another version of the method is another method. The service forgets a method
 //! that no binding has, after some time. If the method comes back, it gets another number.
 
@@ -194,8 +194,8 @@ pub struct KeptSchema<'a> {
     pub bindings: usize,
 }
 
-/// What names a method for ever.
-type MethodKey = (Arc<str>, [Hash; 2]);
+/// What names a method for ever: its name, its messages, and whether it has streams.
+type MethodKey = (Arc<str>, [Hash; 2], bool);
 
 /// The schemas that are known.
 #[derive(Debug)]
@@ -400,14 +400,15 @@ impl Schemas {
         let methods = service.methods().iter().map(|method| {
             let name: Arc<str> = format!("{}/{}", service.full_name(), method.name()).into();
             let hash = |id| schema.message(id).hash();
-            let key = (name.clone(), [hash(method.input()), hash(method.output())]);
+            let is_stream = method.client_streaming() || method.server_streaming();
+            let key = (name.clone(), [hash(method.input()), hash(method.output())], is_stream);
             let (id, life) = self.number_of(key)?;
             Ok(BoundMethod {
                 id,
                 name,
                 request: method.input(),
                 response: method.output(),
-                is_stream: method.client_streaming() || method.server_streaming(),
+                is_stream,
                 is_idempotent: method.idempotency() != petasos_schema::Idempotency::Unknown,
                 _life: life,
             })

@@ -1,5 +1,6 @@
 //! What operators see, as messages.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use petasos::{Msg, Status};
@@ -30,6 +31,7 @@ pub fn applications(world: &World<'_>) -> Msg<proto::ListApplicationsResponse> {
 
 fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsResponseMut<'_>) {
     let mut list = edit.applications_mut();
+    let members: HashMap<_, _> = world.members().collect();
     for application in world.applications() {
         let mut one = list.add();
         let (load, counts) = (application.load(), application.datapath().counts());
@@ -45,10 +47,8 @@ fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsRespon
             .set_policy_number(application.policy_number().0);
         let serves = world.first.hub.served_by(application.number());
         one.serves_mut().extend(serves.iter().map(|name| &**name));
-        let number = application.number();
-        let runtime = world.runtimes().find(|runtime| runtime.hub.heaps(number).is_some());
-        one.set_runtime(runtime.map_or(0, |runtime| runtime.id().0));
-        if let Some(member) = world.member(number) {
+        if let Some((runtime, member)) = members.get(&application.number()) {
+            one.set_runtime(runtime.0);
             one.set_uid(member.who.uid).set_gid(member.who.gid);
             if let Some(pid) = member.who.pid {
                 one.set_pid(pid);
@@ -168,7 +168,7 @@ fn fill_policies(world: &World<'_>, edit: &mut proto::ListPoliciesResponseMut<'_
     let file = world.control.file().map(|file| file.display().to_string());
     edit.set_file(file.unwrap_or_default());
     let mut list = edit.policies_mut();
-    let mut placed = std::collections::HashMap::<u64, u32>::new();
+    let mut placed = HashMap::<u64, u32>::new();
     for application in world.applications() {
         let datapath = application.datapath();
         for policy in (0..datapath.len()).filter_map(|place| datapath.policy(place)) {

@@ -8,7 +8,7 @@ use petasos_service::HubId;
 use super::change::{Changer, Undo};
 use super::{StepError, World};
 use crate::policies::NAME_BYTES_MAX;
-use crate::runtime::moving::can_move;
+use crate::runtime::moving::why_not;
 use crate::runtime::set::State;
 
 /// What is begun once all steps are done: it cannot be undone.
@@ -69,9 +69,8 @@ impl Changer<'_, '_> {
         if runtime.id() == to {
             return Err(StepError::NotMoved(format!("{named} is at runtime {} already", to.0)));
         }
-        if !can_move(number, runtime) {
-            let why = "moves already, or its library does not know how to";
-            return Err(StepError::NotMoved(format!("{named} {why}")));
+        if let Some(why) = why_not(number, runtime) {
+            return Err(StepError::NotMoved(format!("{named} cannot move: {why}")));
         }
         self.begin(Begun::Move(number, to));
         Ok(format!("{named} moves to runtime {}", to.0))
@@ -91,7 +90,10 @@ impl World<'_> {
     /// Begins what the steps of a plan have led to.
     pub(super) fn begin(&mut self, begun: Vec<Begun>) {
         let (now, drain) = (SystemClock::default().now(), self.set.drain);
-        for begun in begun {
+        // Those that go somewhere do so before their runtime is left for anywhere.
+        let (moves, leaves): (Vec<_>, Vec<_>) =
+            begun.into_iter().partition(|begun| matches!(begun, Begun::Move(..)));
+        for begun in moves.into_iter().chain(leaves) {
             match begun {
                 Begun::Move(number, to) => {
                     let runtime = self.runtime_of(number);

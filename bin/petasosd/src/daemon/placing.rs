@@ -43,8 +43,8 @@ pub(super) fn place<'a>(
 ) -> Place<'a> {
     let candidates = awaited.map_or_else(|| set.candidates(name), |id| vec![id]);
     let load = |id: &HubId| match set.thread(*id) {
-        Some(thread) => thread.borrow().members.len(),
-        None => first.members.len(),
+        Some(thread) => thread.load(),
+        None => first.members.len() as u32,
     };
     let least = candidates.into_iter().min_by_key(load).and_then(|id| set.thread(id));
     match least {

@@ -2,6 +2,7 @@
 
 use petasos_attach::Credentials;
 use petasos_attach::reason::DetachCode;
+use petasos_attach::session::Handover;
 use petasos_base::Time;
 use petasos_service::Hub;
 
@@ -74,7 +75,7 @@ impl Daemon {
         let has_moved = has_ended || !let_in.is_empty();
         if has_ended {
             self.takeover.predecessor = None;
-            self.common.kept.clear();
+            self.common.kept.forget(None);
             eprintln!("petasosd: the process before this one has ended");
             crate::notify::status("the process before this one has ended");
         }
@@ -120,6 +121,9 @@ impl Daemon {
     fn offer(&self) -> Result<Offer, String> {
         if self.takeover.predecessor.is_some() {
             return Err("the process before this one has not ended: try again later".to_owned());
+        }
+        if self.runtimes.is_changing() {
+            return Err("applications move to other runtimes: try again later".to_owned());
         }
         let no_room = |error: std::io::Error| format!("no descriptors are left: {error}");
         let listening = self.listener.shared().map_err(no_room)?;
@@ -170,7 +174,8 @@ impl Daemon {
 fn announce_to(member: &mut Member, hub: &mut Hub<Heaps>) -> Result<bool, String> {
     let application = hub.application(member.number).ok_or("it is gone")?;
     let attached = &mut application.memory().0;
-    if attached.announce_successor() {
+    // One that moves within this process attaches wherever it is told to.
+    if attached.announce_successor() || attached.handover() != Handover::None {
         return Ok(true);
     }
     attached.say_detach(DetachCode::Stopping, "attach again, to the successor");

@@ -42,9 +42,14 @@ impl Bell {
         self.doorbell.doze()
     }
 
-    /// The thread is awake.
+    /// The thread is awake again.
     pub fn rise(&self) {
         self.doorbell.rise();
+    }
+
+    /// Makes the descriptor unreadable. To be called after a sleep, before what there is is looked
+    /// for.
+    pub fn hush(&self) {
         // There may be nothing to read.
         let _ = rustix::io::read(&self.wake, &mut [0_u8; 8]);
     }

@@ -2,11 +2,13 @@
 //!
 //! An application moves as it does to the successor of the whole process (D14): it is told of one,
 //! attaches again at the same socket, and begins its calls there. What runs ends where it has begun.
-//! The names and addresses at which it serves go along, to nobody but the same application.
+//! The names at which it serves go along, to this attachment alone, and the addresses, to the same
+//! process alone.
 
 use std::time::Duration;
 
-use petasos_attach::Credentials;
+use petasos_attach::Applicant;
+use petasos_attach::hello::HANDOVER_VERSION;
 use petasos_attach::reason::DetachCode;
 use petasos_attach::session::Handover;
 use petasos_base::Time;
@@ -14,7 +16,8 @@ use petasos_engine::Application as Number;
 use petasos_service::HubId;
 
 use super::Runtime;
-use super::set::{RuntimeSet, State};
+use super::set::{Row, RuntimeSet, State};
+use crate::ports::Kept;
 use crate::takeover::{Owner, owner};
 
 /// An application that moves.
@@ -31,15 +34,29 @@ pub struct Moving {
 }
 
 impl RuntimeSet {
-    /// Where an application that attaches goes, if it is one that moves.
-    pub fn awaited(&mut self, name: &str, who: Credentials) -> Option<HubId> {
-        let who = owner(who);
-        let is_it =
-            |moving: &&mut Moving| !moving.is_there && moving.name == name && moving.owner == who;
-        let moving = self.moving.iter_mut().find(is_it)?;
-        moving.is_there = true;
-        let to = moving.to?;
-        self.row(to).is_some_and(|row| row.state == State::Runs).then_some(to)
+    /// The application that attaches once more, as it is told to, if it is one. Gives its number
+    /// until now, and where it goes if that was said.
+    pub fn awaited(&self, applicant: &Applicant) -> Option<(Number, Option<HubId>)> {
+        let (who, hello) = (owner(applicant.credentials()), applicant.hello());
+        let says_so = hello.is_moving || !hello.tells_moving();
+        let is_it = |moving: &&Moving| {
+            !moving.is_there && moving.name == hello.name.as_str() && moving.owner == who
+        };
+        let moving = self.moving.iter().filter(|_| says_so).find(is_it)?;
+        let runs = |to: &HubId| self.row(*to).is_some_and(|row| row.state == State::Runs);
+        Some((moving.number, moving.to.filter(runs)))
+    }
+
+    /// The application has attached once more.
+    pub fn is_there(&mut self, number: Number) {
+        let moving = self.moving.iter_mut().find(|moving| moving.number == number);
+        moving.into_iter().for_each(|moving| moving.is_there = true);
+    }
+
+    /// Whether an application moves from a runtime, or it is to be left.
+    pub fn is_changing_at(&self, id: HubId) -> bool {
+        let leaves = |row: &Row| row.state == State::Leaves;
+        self.moving.iter().any(|moving| moving.from == id) || self.row(id).is_some_and(leaves)
     }
 
     /// Goes on with those that move from a runtime. Says whether anything has happened.
@@ -48,11 +65,15 @@ impl RuntimeSet {
         let from = runtime.id();
         self.moving.retain(|moving| {
             let goes_on = moving.from != from || moving.goes_on(runtime, now);
-            has_moved |= !goes_on;
+            if !goes_on {
+                runtime.common.kept.forget(Some(moving.number));
+                has_moved = true;
+            }
             goes_on
         });
-        let is_left =
-            self.row(from).is_some_and(|row| row.state == State::Leaves) && runtime.is_empty();
+        // Calls that others carry through it end there: its thread goes on.
+        let leaves = self.row(from).is_some_and(|row| row.state == State::Leaves);
+        let is_left = leaves && runtime.members.is_empty();
         if is_left {
             self.end_leaving(from);
             eprintln!("petasosd: runtime {} is removed", from.0);
@@ -83,6 +104,7 @@ impl Moving {
             let _ = attached.turn(now, |_| {});
         }
         runtime.members.retain(|member| member.number != self.number);
+        runtime.note_members();
         runtime.hub.remove(self.number, now);
         false
     }
@@ -102,12 +124,12 @@ impl Runtime {
         if !attached.announce_successor() {
             return None;
         }
-        self.hub.give_way(number);
         let owner = owner(member.who);
         for (address, file) in member.ports() {
             // Without a descriptor to spare, the application asks until the address is free.
             if let Ok(file) = file.try_clone() {
-                self.common.kept.keep(owner, *address, file);
+                let (address, mover) = (*address, Some(number));
+                self.common.kept.keep(Kept { owner, address, file, mover });
             }
         }
         let (name, from) = (member.name.clone(), self.id());
@@ -124,26 +146,28 @@ impl Runtime {
                 return Ok(false);
             }
             let application = hub.application(member.number).ok_or("it is gone")?;
-            match application.memory().0.handover() {
-                Handover::None => Err("it cannot move to another runtime".to_owned()),
-                _ => Ok(false),
+            let attached = &mut application.memory().0;
+            if attached.handover() != Handover::None {
+                return Ok(false);
             }
+            attached.say_detach(DetachCode::Stopping, "attach again, to another runtime");
+            let _ = attached.turn(now, |_| {});
+            Err("it cannot move to another runtime".to_owned())
         });
         all
     }
-
-    /// Whether it has no applications, and no calls that others carry through it.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.crossing.calls() == 0
-    }
 }
 
-/// Whether an application can move.
-pub fn can_move(number: Number, runtime: &mut Runtime) -> bool {
-    let application = runtime.hub.application(number);
-    application.is_some_and(|application| {
-        let attached = &application.memory().0;
-        attached.version() >= petasos_attach::hello::HANDOVER_VERSION
-            && attached.handover() == Handover::None
-    })
+/// Why an application cannot move, if it cannot.
+pub fn why_not(number: Number, runtime: &mut Runtime) -> Option<&'static str> {
+    let member = runtime.members.iter().find(|member| member.number == number)?;
+    let attached = &runtime.hub.application(number)?.memory().0;
+    if attached.version() < HANDOVER_VERSION {
+        return Some("its library does not know how to move");
+    }
+    if attached.handover() != Handover::None {
+        return Some("it moves already");
+    }
+    let is_unknown = member.who.pid.is_none() && !member.ports().is_empty();
+    is_unknown.then_some("it serves at an address, and its process cannot be seen from here")
 }

@@ -2,7 +2,7 @@
 //!
 //! Each runtime has a box, into which all others put letters. A letter is never lost, and those of
 //! one runtime to another keep their order. How many there are at a time is bounded by the calls
-//! that the hubs take ([`Crossing`](petasos_service::Crossing)).
+//! that count as their callers' ([`Crossing`](petasos_service::Crossing)).
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +28,8 @@ pub struct Post {
     boxes: Arc<Boxes>,
     /// By hub: the boxes that it has used.
     known: Vec<Option<Mailbox>>,
+    /// Those that are to be woken.
+    sent_to: Vec<HubId>,
 }
 
 impl Boxes {
@@ -40,7 +42,7 @@ impl Boxes {
             all.resize_with(index + 1, || None);
         }
         all[index] = Some(Mailbox { letters, bell: bell.clone() });
-        Post { inbox, boxes: self.clone(), known: Vec::new() }
+        Post { inbox, boxes: self.clone(), known: Vec::new(), sent_to: Vec::new() }
     }
 
     fn find(&self, hub: HubId) -> Option<Mailbox> {
@@ -55,12 +57,21 @@ impl Post {
         self.inbox.try_recv().ok()
     }
 
-    /// Sends a letter.
+    /// Sends a letter. [`Post::ring_all`] is to follow.
     pub fn send(&mut self, to: HubId, letter: Letter) {
         let mailbox = self.mailbox(to);
-        // Boxes are there as long as the process is.
-        mailbox.letters.send(letter).expect("a runtime's box stays");
-        mailbox.bell.ring();
+        // Boxes are there as long as the process is, but for the moment in which it ends.
+        let _ = mailbox.letters.send(letter);
+        if !self.sent_to.contains(&to) {
+            self.sent_to.push(to);
+        }
+    }
+
+    /// Wakes those to whom letters were sent.
+    pub fn ring_all(&mut self) {
+        while let Some(hub) = self.sent_to.pop() {
+            self.ring(hub);
+        }
     }
 
     /// Wakes a runtime.

@@ -13,7 +13,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// There is a transport, which has published nothing yet.
+    /// There is a transport, which has published nothing yet: nothing was served.
     pub fn begin(&self) {
         self.seen.fetch_max(1, Ordering::Release);
     }
@@ -27,5 +27,22 @@ impl Published {
     pub fn is_published(&self, changes: u64) -> bool {
         let seen = self.seen.load(Ordering::Acquire);
         seen == 0 || seen > changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_served_is_told_when_it_is_published_or_nobody_publishes() {
+        let published = Published::default();
+        assert!(published.is_published(7), "there is no transport");
+        published.begin();
+        assert!(published.is_published(0), "nothing is served yet");
+        assert!(!published.is_published(1));
+        assert!(published.note(3));
+        assert!(!published.note(3), "it was told");
+        assert!(published.is_published(3) && !published.is_published(4));
     }
 }

@@ -113,6 +113,9 @@ impl RuntimeSet {
         }
         let shared = Shared::start(&self.common, self.spin)?;
         let (id, thread) = (shared.id(), shared.thread());
+        // A thread begins where the one that starts it may run.
+        let any = sched_setaffinity(Some(thread), &self.cpus);
+        any.map_err(|error| format!("cannot set the processors of a runtime: {error}"))?;
         let (shared, cpu, state) = (Some(shared), None, State::Runs);
         self.rows.push(Row { id, shared, thread, dedicated_to, cpu, state });
         Ok(id)

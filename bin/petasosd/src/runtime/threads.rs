@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use petasos_base::Time;
-use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_base::sync::{AtomicBool, AtomicU32, Ordering};
 use petasos_service::HubId;
 use rustix::thread::Pid;
 
@@ -20,6 +20,7 @@ pub struct Shared {
     /// The daemon wants the lock.
     is_wanted: AtomicBool,
     bell: Arc<Bell>,
+    load: Arc<AtomicU32>,
     /// The system's number of the thread.
     thread: Pid,
 }
@@ -32,7 +33,7 @@ impl Shared {
     pub fn start(common: &Arc<Common>, spin: Duration) -> Result<Arc<Shared>, String> {
         let failed = |error| format!("cannot start another runtime: {error}");
         let runtime = Runtime::new(common, spin).map_err(failed)?;
-        let (id, bell) = (runtime.id(), runtime.bell.clone());
+        let (id, bell, load) = (runtime.id(), runtime.bell.clone(), runtime.load.clone());
         let (tell, told) = std::sync::mpsc::channel::<Arc<Shared>>();
         let (say, said) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name(format!("petasosd-{}", id.0));
@@ -46,7 +47,8 @@ impl Shared {
         thread.spawn(work).map_err(failed)?;
         let thread = said.recv().map_err(|_| "cannot start another runtime".to_owned())?;
         let is_wanted = AtomicBool::new(false);
-        let shared = Shared { id, runtime: Mutex::new(runtime), is_wanted, bell, thread };
+        let runtime = Mutex::new(runtime);
+        let shared = Shared { id, runtime, is_wanted, bell, load, thread };
         let shared = Arc::new(shared);
         let _ = tell.send(shared.clone());
         Ok(shared)
@@ -60,6 +62,11 @@ impl Shared {
     /// Its number.
     pub fn id(&self) -> HubId {
         self.id
+    }
+
+    /// How many applications the runtime has.
+    pub fn load(&self) -> u32 {
+        self.load.load(Ordering::Relaxed)
     }
 
     /// Wakes the thread, if it sleeps.
@@ -98,7 +105,8 @@ impl Shared {
 
     fn run_until_wanted(&self, runtime: &mut Runtime) -> Result<(), String> {
         let mut idle_since: Option<Time> = None;
-        while !self.is_wanted.load(Ordering::Relaxed) {
+        // At least one turn: who borrows often does not keep it from working.
+        loop {
             let now = runtime.now();
             let mut has_moved = runtime.looks(now) && runtime.hear_sockets(now);
             if has_moved {
@@ -106,6 +114,9 @@ impl Shared {
             }
             has_moved |= runtime.turn(now, |_, _| false);
             runtime.is_idle = !has_moved;
+            if self.is_wanted.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             if has_moved {
                 idle_since = None;
                 continue;
@@ -115,7 +126,8 @@ impl Shared {
                 runtime.rest();
                 continue;
             }
-            if runtime.doze() {
+            // The turn may have answered the bell that was rung for that.
+            if runtime.doze() && !self.is_wanted.load(Ordering::SeqCst) {
                 let sleep = runtime.sleep_max(now);
                 wait(&mut runtime.descriptors(), sleep)?;
                 runtime.slept(now);
@@ -123,7 +135,6 @@ impl Shared {
             runtime.rise();
             idle_since = None;
         }
-        Ok(())
     }
 }
 
@@ -135,6 +146,7 @@ impl Runtime {
 
     /// Has slept since then. It may be a socket that has woken the thread.
     pub fn slept(&mut self, since: Time) {
+        self.bell.hush();
         self.yielder.slept(self.clock.now() - since);
         self.look_soon();
     }

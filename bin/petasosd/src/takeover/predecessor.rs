@@ -8,6 +8,8 @@ use petasos_attach::reason::RefuseCode;
 use petasos_attach::{Applicant, Credentials};
 use petasos_base::Time;
 
+use crate::ports::Kept;
+
 use super::wire::{Owner, Received, Said, receive};
 
 /// Others than the predecessor's applications wait no longer than this.
@@ -113,8 +115,9 @@ impl Predecessor {
     }
 
     /// Takes the addresses that its applications serve at, and what keeps them.
-    pub fn take_ports(&mut self) -> Vec<(Owner, SocketAddr, OwnedFd)> {
-        std::mem::take(&mut self.ports)
+    pub fn take_ports(&mut self) -> Vec<Kept> {
+        let ports = std::mem::take(&mut self.ports).into_iter();
+        ports.map(|(owner, address, file)| Kept { owner, address, file, mover: None }).collect()
     }
 }
 

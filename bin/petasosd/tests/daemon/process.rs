@@ -225,6 +225,10 @@ fn command(folder: &Path, policies: Option<&str>) -> Command {
         std::fs::write(&file, policies).unwrap();
         command.arg("--policies").arg(file);
     }
+    // Whatever is tested holds with several runtimes, too (docs/TESTING.md).
+    if let Ok(runtimes) = std::env::var("PETASOS_TEST_RUNTIMES") {
+        command.args(["--runtimes", &*runtimes]);
+    }
     command
 }
 

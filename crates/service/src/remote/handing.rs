@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use petasos_base::Time;
+use petasos_base::sync::AtomicUsize;
 use petasos_call::{Metadata, Status};
 use petasos_engine::{
     Application as Number, CallId, Direction, Finished, ItemKind, Peer, Submission,
@@ -26,7 +27,7 @@ use crate::stats::Way;
 impl<M: Memory> Hub<M> {
     /// From now on there is a transport: calls may leave this host and come in, through this hub.
     pub fn allow_remote(&mut self, limits: RemoteLimits) {
-        self.remote.get_or_insert_with(|| Remote::new(limits));
+        self.remote.get_or_insert_with(|| Remote::new(limits)).limits = limits;
         self.host.set_transport(self.id);
     }
 
@@ -87,19 +88,56 @@ impl<M: Memory> Hub<M> {
         };
         let (application, id, bytes) = (entry.application, entry.id, item.bytes());
         entry.bytes -= bytes;
+        let is_ended = matches!(item, RemoteItem::End(_));
+        // The other hub says when it has taken a message. What it has not taken counts until then,
+        // also if the call has ended.
+        let is_crossing =
+            matches!((&item, entry.carrier), (RemoteItem::Message(_), Carrier::Hub(_)));
+        entry.untaken_bytes += if is_crossing { bytes } else { 0 };
+        let is_kept = is_ended && entry.untaken_bytes > 0 && !entry.is_cut;
+        entry.is_void |= is_kept;
         if let Some(other) = entry.through.as_ref().map(|through| through.other) {
             remote.tell_room(other);
         }
-        if matches!(item, RemoteItem::End(_)) {
-            remote.remove(call);
+        let mut counted = if is_crossing { 0 } else { bytes };
+        if is_ended && !is_kept {
+            counted += remote.remove(call).map_or(0, |entry| entry.untaken_bytes);
         }
         if let Some(application) = self.application(application) {
-            application.beyond.remove(bytes);
-            if matches!(item, RemoteItem::Message(_)) {
+            application.beyond.remove(counted);
+            if matches!(item, RemoteItem::Message(_)) && !is_crossing {
                 application.note_taken(id);
             }
         }
         Some(item)
+    }
+
+    /// Another hub has taken so many messages of a call, with so many bytes.
+    pub(crate) fn crossing_taken(&mut self, call: RemoteCall, (messages, bytes): (u32, usize)) {
+        let Some(entry) = self.remote_entry(call) else { return };
+        // Those of a call that was cut count no more.
+        let bytes = bytes.min(entry.untaken_bytes);
+        entry.untaken_bytes -= bytes;
+        let (number, id) = (entry.application, entry.id);
+        let Some(application) = self.application(number) else { return };
+        application.beyond.remove(bytes);
+        (0..messages).for_each(|_| application.note_taken(id));
+    }
+
+    /// Whether messages of a call were dropped before its end.
+    pub(crate) fn is_cut(&mut self, call: RemoteCall) -> bool {
+        self.remote_entry(call).is_some_and(|entry| entry.is_cut)
+    }
+
+    /// What counts the bytes of an application's answers in letters.
+    pub(crate) fn in_letters(&mut self, call: RemoteCall) -> Option<Arc<AtomicUsize>> {
+        let number = self.remote_entry(call)?.application;
+        Some(self.application(number)?.in_letters.clone())
+    }
+
+    /// Calls that have an end beyond this hub.
+    pub fn remote_calls(&self) -> usize {
+        self.remote.as_ref().map_or(0, |remote| remote.calls.len())
     }
 
     /// The callee has sent initial metadata of a stream.
@@ -190,16 +228,23 @@ impl<M: Memory> Hub<M> {
         route: Route,
     ) -> Result<(), Status> {
         let no_way = || Status::internal("the hub has no way to other hubs");
-        self.remote.as_ref().ok_or_else(no_way)?.check_room()?;
+        let remote = self.remote.as_ref().ok_or_else(no_way)?;
         let (hub, server, way) = match route {
             Route::There(server) => (server.hub, Some(server.application), Way::ToLocal),
             Route::Beyond(hub) => (hub, None, Way::ToRemote),
             Route::Here { .. } => unreachable!("the caller has looked"),
         };
         let carrier = if hub == self.id { Carrier::Transport } else { Carrier::Hub(hub) };
+        if carrier == Carrier::Transport {
+            remote.check_room()?;
+        }
         let caller = self.application(number).expect("it calls");
+        if caller.crossing_calls >= caller.limits.items_max {
+            let why = "the application has as many calls to others as it may";
+            return Err(Status::resource_exhausted(why));
+        }
         if caller.carried_bytes >= caller.limits.held_bytes_max {
-            let why = "the application's requests that are with other hosts are too long";
+            let why = "the application's requests that are under way are too long";
             return Err(Status::resource_exhausted(why));
         }
         let crossing = (carrier != Carrier::Transport).then(|| {
@@ -218,6 +263,7 @@ impl<M: Memory> Hub<M> {
         let remote = self.remote.as_mut().expect("it was there");
         let call = remote.insert((number, id), carrier, begin);
         let caller = self.application(number).expect("it calls");
+        caller.crossing_calls += usize::from(carrier != Carrier::Transport);
         caller.connected(id, far(call), way);
         Ok(())
     }
@@ -279,7 +325,7 @@ impl<M: Memory> Hub<M> {
     }
 
     /// A call is done: what waits of it waits no more.
-    pub(super) fn forget_remote(&mut self, call: RemoteCall) {
+    pub(crate) fn forget_remote(&mut self, call: RemoteCall) {
         let entry = self.remote.as_mut().and_then(|remote| remote.remove(call));
         self.release_remote(entry);
     }
@@ -354,9 +400,12 @@ impl<M: Memory> Hub<M> {
 
     /// What was held of a call that is done is not held any more.
     fn release_remote(&mut self, entry: Option<Entry>) {
-        let Some(Entry { application, bytes, carried_bytes, .. }) = entry else { return };
+        let Some(entry) = entry else { return };
+        let Entry { application, bytes, untaken_bytes, carried_bytes, .. } = entry;
+        let is_crossing = entry.is_outgoing && entry.carrier != Carrier::Transport;
         if let Some(application) = self.application(application) {
-            application.beyond.remove(bytes);
+            application.crossing_calls -= usize::from(is_crossing);
+            application.beyond.remove(bytes + untaken_bytes);
             application.carried_bytes -= carried_bytes;
         }
     }

@@ -152,6 +152,22 @@ impl<M: Memory> Hub<M> {
         self.begin_served(served, caller, (body, metadata, deadline), now)
     }
 
+    /// Whether the application is here that a call from another hub is for.
+    pub(crate) fn has_server(&self, outgoing: &Outgoing) -> bool {
+        let server = outgoing.crossing.as_ref().and_then(|crossing| crossing.server);
+        server.is_none_or(|server| self.applications.get(&server.0).is_some())
+    }
+
+    /// Whether another attachment serves under the name of a call now, which goes there then. Gives
+    /// the hub.
+    pub(crate) fn server_again(&self, outgoing: &mut Outgoing) -> Option<HubId> {
+        let crossing = outgoing.crossing.as_mut().filter(|crossing| crossing.is_of_host)?;
+        let server = self.host.server(&outgoing.target)?;
+        let before = crossing.server.replace(server.application);
+        crossing.hub = server.hub;
+        (before != crossing.server).then_some(server.hub)
+    }
+
     /// A call of another hub's application, or of another host that another hub talks to.
     pub(crate) fn begin_crossed(
         &mut self,
@@ -161,6 +177,7 @@ impl<M: Memory> Hub<M> {
     ) -> Result<RemoteCall, Status> {
         let to = outgoing.crossing.as_ref().expect("a call from another hub says so");
         let Some(server) = to.server else { return self.begin_outward(from, outgoing) };
+        // The crossing has looked: see `has_server`.
         let gone = || Status::unavailable("the server has gone");
         let callee = self.applications.get(&server.0).ok_or_else(gone)?;
         let wanted = (server.0, outgoing.method().id);
@@ -178,8 +195,10 @@ impl<M: Memory> Hub<M> {
         let ToHub { caller, partner, is_of_host, .. } = *crossing.expect("it was just there");
         let body = message.map(|message| {
             let request = callee.method(at).request;
-            message.retyped(callee.types(at), request).expect("hashes were compared")
+            let other = |_| Status::internal("the request is of another type");
+            message.retyped(callee.types(at), request).map_err(other)
         });
+        let body = body.transpose()?;
         let way = if is_of_host { Way::FromLocal } else { Way::FromRemote };
         let carrier = Carrier::Hub(from);
         let served = Served { server, at, partner, is_idempotent, carrier, way };
@@ -194,7 +213,9 @@ impl<M: Memory> Hub<M> {
         (body, metadata, deadline): (Body, Metadata, Time),
         now: Time,
     ) -> Result<RemoteCall, Status> {
-        self.remote.as_ref().expect("a carrier has brought it").check_room()?;
+        if served.carrier == Carrier::Transport {
+            self.remote.as_ref().expect("a carrier has brought it").check_room()?;
+        }
         let Served { server, at, partner, is_idempotent, carrier, way } = served;
         let unavailable = || Status::unavailable("no application serves this");
         let callee = self.applications.get_mut(&server.0).ok_or_else(unavailable)?;

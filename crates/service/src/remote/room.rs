@@ -6,7 +6,7 @@ use petasos_call::{Metadata, Status};
 use petasos_engine::Application as Number;
 
 use crate::application::Memory;
-use crate::beyond::{RemoteEnd, RemoteItem};
+use crate::beyond::{Entry, RemoteEnd, RemoteItem};
 use crate::hub::Hub;
 use crate::remote_calls::RemoteCall;
 
@@ -109,17 +109,32 @@ impl<M: Memory> Hub<M> {
     fn end_fullest(&mut self, number: Number, now: Time) -> bool {
         let Some(remote) = &mut self.remote else { return false };
         let of_it = remote.calls.iter().filter(|(_, entry)| entry.application == number);
-        let waiting = of_it.filter(|(_, entry)| entry.bytes > 0 && !entry.items.is_empty());
-        let Some((call, entry)) = waiting.max_by_key(|(_, entry)| entry.bytes) else {
+        let waits = |entry: &Entry| {
+            let is_here = entry.bytes > 0 && !entry.items.is_empty();
+            // What its caller has given up ends by itself.
+            let is_given_up = entry.is_void && entry.is_outgoing;
+            !entry.is_cut && !is_given_up && (is_here || entry.untaken_bytes > 0)
+        };
+        let waiting = of_it.filter(|(_, entry)| waits(entry));
+        let most = waiting.max_by_key(|(_, entry)| entry.bytes + entry.untaken_bytes);
+        let Some((call, entry)) = most else {
             return false;
         };
-        let (id, is_outgoing) = (entry.id, entry.is_outgoing);
-        // The end would wait behind the messages that nobody takes.
-        let dropped = remote.drop_waiting(call);
-        let Some(application) = self.application(number) else { return false };
-        application.beyond.remove(dropped);
+        let (id, is_outgoing, has_ended) = (entry.id, entry.is_outgoing, entry.is_void);
         let why = "the stream is not read, and the application's quota is used up";
         let status = Status::resource_exhausted(why);
+        // The end would wait behind the messages that nobody takes. Those that another hub has are
+        // dropped there, and count no more.
+        let dropped = remote.drop_waiting(call) + remote.take_untaken(call);
+        if has_ended {
+            remote.cut_ended(call, end_of(status));
+            if let Some(application) = self.application(number) {
+                application.beyond.remove(dropped);
+            }
+            return true;
+        }
+        let Some(application) = self.application(number) else { return false };
+        application.beyond.remove(dropped);
         match application.datapath.call(id) {
             Some(_) => application.datapath.end(id, status, now),
             // Its own end was among what was dropped.
@@ -134,9 +149,14 @@ impl<M: Memory> Hub<M> {
 
     /// Ends a call that is served here, behind what waits of it.
     pub(super) fn push_end(&mut self, call: RemoteCall, status: Status) {
-        let Some(remote) = &mut self.remote else { return };
-        let (status, has_not_run, message) = (Some(status), false, None);
-        let end = RemoteEnd { status, has_not_run, message, metadata: Metadata::new() };
-        remote.push(call, RemoteItem::End(end));
+        if let Some(remote) = &mut self.remote {
+            remote.push(call, RemoteItem::End(end_of(status)));
+        }
     }
+}
+
+/// The end of a call with a status.
+fn end_of(status: Status) -> RemoteEnd {
+    let (status, has_not_run, message) = (Some(status), false, None);
+    RemoteEnd { status, has_not_run, message, metadata: Metadata::new() }
 }

@@ -8,10 +8,11 @@ use petasos_engine::Policy;
 use petasos_message::Leaf;
 use petasos_schema::Digest;
 use petasos_service::{
-    ApplicationLimits, Crossing, Host, HubError, HubId, Letter, Memory, SchemaLimits, Way,
+    ApplicationLimits, Crossing, Host, HubError, HubId, Letter, Memory, RemoteLimits, SchemaLimits,
+    Way,
 };
 
-use crate::remote::{NO_EVE, policy, say};
+use crate::remote::{NO_EVE, encoded, incoming, policy, say};
 use crate::support::*;
 
 /// The hubs of a host, and what carries calls between them.
@@ -79,6 +80,7 @@ impl Hubs {
         assert!(self.letters.iter().all(Vec::is_empty));
         for world in &mut self.worlds {
             assert!(world.hub.applications().all(|application| application.load().calls == 0));
+            assert_eq!(world.hub.remote_calls(), 0);
         }
     }
 }
@@ -231,14 +233,21 @@ fn an_application_that_moves_takes_its_names_along_and_nobody_else_takes_them() 
     let [mut new, other] = [7, 8].map(|user| app(&mut hubs, 1, user));
     let taken = hubs.worlds[1].hub.serve(new.number, "greeter");
     assert!(matches!(taken, Err(HubError::NameTaken(_))), "the old one does not move");
-    hubs.worlds[0].hub.give_way(old.number);
+    hubs.worlds[0].hub.give_way(old.number, new.number);
     let taken = hubs.worlds[1].hub.serve(other.number, "greeter");
-    assert!(matches!(taken, Err(HubError::NameTaken(_))), "it is another user's");
+    assert!(matches!(taken, Err(HubError::NameTaken(_))), "it is another one");
+    // Other hosts call the one that was first, and go on with it.
+    hubs.worlds[1].hub.serve(other.number, "other").unwrap();
     hubs.worlds[1].hub.serve(new.number, "greeter").unwrap();
     let back = hubs.worlds[0].hub.serve(old.number, "greeter");
     assert!(matches!(back, Err(HubError::NameTaken(_))));
     // The old one's end takes nothing from the new one.
     hubs.worlds[0].hub.remove(old.number, NOW);
+    hubs.worlds[0].hub.allow_remote(RemoteLimits::default());
+    let request = encoded(&hubs.worlds[0], "greet.Request", "name", "from afar");
+    hubs.worlds[0].hub.begin_remote(incoming("Greet", Some(&request)), NOW).unwrap();
+    hubs.run(&mut [(1, &mut new)]);
+    assert_eq!(hubs.worlds[1].serve(&mut new), ["from afar"]);
     let mut client = hubs.worlds[0].app("client");
     hubs.worlds[0].hub.target(client.number, "greeter").unwrap();
     hubs.worlds[0].call(&mut client, "ann");

@@ -5,6 +5,7 @@ mod calls;
 mod changes;
 mod crossing;
 mod crossing_chaos;
+mod crossing_hostile;
 mod crossing_transport;
 mod hostile;
 mod peers;
