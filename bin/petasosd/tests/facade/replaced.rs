@@ -1,7 +1,7 @@
 //! The daemon is replaced while calls run (ADR 20).
 
 mod audited;
-mod chain;
+pub mod chain;
 mod hostile;
 mod hosts;
 pub mod traffic;

@@ -1,20 +1,28 @@
 //! Several runtimes: threads among which the applications of a host are divided.
 
+use std::net::SocketAddr;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use petasos::message::Message;
-use petasos::{Channel, Code, Msg, Request, Status, Unary, block_on};
+use petasos::{
+    Channel, Code, Msg, Request, Server, ServiceChoice, ServiceConfig, Status, Unary, block_on,
+};
 use petasos_admin::{
     AdminClient, ChangeRequest, ListApplicationsRequest, ListRuntimesRequest, ListRuntimesResponse,
     StepMut,
 };
 use petasos_base::SystemClock;
 
+use crate::replaced::chain::Chain;
 use crate::replaced::traffic::{Counting, Counts, Done, Load};
-use crate::support::managed::WorkClient;
+use crate::support::managed::{WorkClient, WorkServer};
 use crate::support::*;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Of the process that serves by itself: where it attaches, and where it serves.
+const SOCKET: &str = "PETASOS_TEST_RUNTIMES_SOCKET";
+const LISTEN: &str = "PETASOS_TEST_RUNTIMES_LISTEN";
 
 struct Operator(AdminClient);
 
@@ -323,4 +331,124 @@ fn calls_to_and_from_other_hosts_reach_all_runtimes() {
             assert_eq!(counted.message().await.unwrap().unwrap().number(), number);
         }
     });
+}
+
+/// A process that serves at an address, as an application `other`, until it is killed.
+struct Other(Child);
+
+impl Other {
+    fn start(daemon: &Daemon, listen: SocketAddr) -> Other {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "runtimes::a_process_of_its_own_serves"]);
+        command.env(SOCKET, daemon.folder().join("socket")).env(LISTEN, listen.to_string());
+        command.stdout(std::process::Stdio::null());
+        Other(command.spawn().unwrap())
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
+    /// Waits until it serves.
+    fn await_served(daemon: &Daemon, listen: SocketAddr) {
+        let clock = SystemClock::default();
+        let begun = clock.now();
+        let echoed = async || {
+            let channel = Channel::builder(&format!("petasos://{listen}"));
+            let channel = channel.service(daemon.service("caller")).connect().await;
+            let client = WorkClient::new(channel.map_err(|error| error.to_string())?);
+            let echoed = client.echo(item("x", 7)).await.map_err(|status| status.to_string())?;
+            Ok::<i64, String>(echoed.number())
+        };
+        loop {
+            match block_on(echoed()) {
+                Ok(number) => return assert_eq!(number, 7),
+                Err(why) => assert!(clock.now() - begun < PATIENCE, "{why}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // It may have been killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What [`Other`] does in its process; without one, nothing.
+#[test]
+fn a_process_of_its_own_serves() {
+    let (Ok(socket), Ok(listen)) = (std::env::var(SOCKET), std::env::var(LISTEN)) else { return };
+    let config = ServiceConfig::new(&format!("unix:{socket}")).unwrap();
+    let service = ServiceChoice::Managed(config.application("other").unwrap());
+    let server = Server::builder().add(WorkServer::new(Worker)).listen(&listen).service(service);
+    let _server = server.start().unwrap();
+    // Its parent kills it; if that is gone, it ends by itself.
+    std::thread::sleep(Duration::from_secs(120));
+}
+
+/// An address that is free now.
+fn free_address() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn is_at(placed: &[(String, u32)], runtime: u32) -> bool {
+    let its: Vec<u32> =
+        placed.iter().filter(|(name, _)| name == "other").map(|(_, at)| *at).collect();
+    its == [runtime]
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_moves_leaves_its_address_to_the_next() {
+    let daemon = Daemon::start_more("killed", None, &["--runtimes", "2"]);
+    let operator = Operator::of(&daemon);
+    let listen = free_address();
+    for round in 0..3 {
+        let other = Other::start(&daemon, listen);
+        Other::await_served(&daemon, listen);
+        let placed = operator.placed();
+        let at = placed.iter().find(|(name, _)| name == "other").unwrap().1;
+        other.signal(rustix::process::Signal::STOP);
+        let moved = operator.change(&[&|mut step| {
+            step.move_application_mut().set_application("other").set_runtime(1 - at);
+        }]);
+        moved.unwrap();
+        // A second order does nothing.
+        let (_, why) = operator
+            .change(&[&|mut step| {
+                step.move_application_mut().set_application("other").set_runtime(1 - at);
+            }])
+            .unwrap_err();
+        assert!(why.contains("it moves already"), "round {round}: {why}");
+        drop(other);
+        operator.await_placed(|placed| placed.iter().all(|(name, _)| name != "other"));
+    }
+}
+
+#[test]
+fn another_process_takes_over_when_applications_have_moved() {
+    let mut chain = Chain::start("takes-over", &["--runtimes", "2"]);
+    let operator = Operator::of(&chain.daemon);
+    let listen = free_address();
+    let other = Other::start(&chain.daemon, listen);
+    Other::await_served(&chain.daemon, listen);
+    let placed = operator.placed();
+    let at = placed.iter().find(|(name, _)| name == "other").unwrap().1;
+    other.signal(rustix::process::Signal::STOP);
+    let moved = operator.change(&[&|mut step| {
+        step.move_application_mut().set_application("other").set_runtime(1 - at);
+    }]);
+    moved.unwrap();
+    let why = chain.fail_to_replace(&["--runtimes", "2"]);
+    assert!(why.contains("applications move to other runtimes"), "{why}");
+    other.signal(rustix::process::Signal::CONT);
+    operator.await_placed(|placed| is_at(placed, 1 - at));
+    Other::await_served(&chain.daemon, listen);
+    chain.replace(&["--runtimes", "2"]);
+    chain.await_former();
+    Other::await_served(&chain.daemon, listen);
 }
