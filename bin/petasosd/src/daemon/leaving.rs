@@ -11,7 +11,8 @@ use crate::control::World;
 use crate::member::{Heaps, Member};
 use crate::transport::Transport;
 
-/// Applications have so long to attach to the successor before others begin calls there.
+/// Applications have so long to attach to the successor before others begin calls there; at most
+/// half of the time in which all has to end.
 const ATTACH_MAX: Duration = Duration::from_secs(5);
 
 /// How far it is.
@@ -37,7 +38,8 @@ pub enum Left {
 impl Leaving {
     /// Begins. What is left when `drain` has passed is ended.
     pub fn new(now: Time, drain: Duration) -> Leaving {
-        Leaving { attached_by: now + ATTACH_MAX, ended_by: now + drain, is_settled: false }
+        let attach = ATTACH_MAX.min(drain / 2);
+        Leaving { attached_by: now + attach, ended_by: now + drain, is_settled: false }
     }
 
     /// When something is due.

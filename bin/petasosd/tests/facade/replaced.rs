@@ -47,7 +47,9 @@ fn a_successor_that_fails_before_it_serves_changes_nothing() {
         "default": "allow",
         "rules": [{"name": "no", "action": "deny", "methods": ["managed.Work/Fail"]}]
     }}]"#;
-    let mut chain = Chain::start_with_policies("before", policies, &[]);
+    // The client does not move while its loop does not turn.
+    let options = ["--drain-timeout", "3"];
+    let mut chain = Chain::start_with_policies("before", policies, &options);
     let server = chain.daemon.server("server");
     let event_loop = chain.daemon.event_loop("client");
     let client = client(&event_loop, &server);

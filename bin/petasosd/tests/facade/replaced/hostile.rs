@@ -71,7 +71,8 @@ fn refusal(socket: &OwnedFd) -> String {
 
 #[test]
 fn garbage_stalls_and_a_second_successor_change_nothing() {
-    let mut chain = Chain::start("garbage", &[]);
+    // The client does not move while its loop does not turn.
+    let mut chain = Chain::start("garbage", &["--drain-timeout", "3"]);
     let server = chain.daemon.server("server");
     let event_loop = chain.daemon.event_loop("client");
     let client = client(&event_loop, &server);
