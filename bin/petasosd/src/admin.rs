@@ -2,8 +2,8 @@
 //!
 //! A thread of its own serves `petasos.admin.v1.Admin` over gRPC at a Unix socket. It knows who
 //! calls by the user of the process, judges by role, and keeps the audit log. What needs the
-//! service's state goes to the daemon's loop as a [`Job`], through a channel of [`JOBS_MAX`], and is done
-//! between two turns.
+//! service's state goes to the daemon's loop as a [`Job`], through a channel of [`JOBS_MAX`], and
+//! is done between two turns.
 //!
 //! # Invariants
 //! - The loop never waits for an operator: it takes at most one job each time that it looks at its

@@ -2,8 +2,8 @@
 //!
 //! Its thread runs the first runtime, and with it the transport, and does what operators and other
 //! processes want. It looks for work for a while after it last found some, and then sleeps until a
-//! socket is readable or a policy wants to work (ADR 18). Further runtimes have threads of their own
-//! ([`threads`](crate::runtime::threads)).
+//! socket is readable or a policy wants to work (ADR 18). Further runtimes have threads of their
+//! own ([`threads`](crate::runtime::threads)).
 
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
@@ -20,12 +20,13 @@ use petasos_shm::HeapKind;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::admin::Desk;
+use crate::common::Common;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
 use crate::names::{Judged, Names};
 use crate::runtime::set::RuntimeSet;
 use crate::runtime::threads::Shared;
-use crate::runtime::{Common, Runtime, wait};
+use crate::runtime::{Boxes, Runtime, wait};
 use crate::takeover::Predecessor;
 use crate::transport::{Listeners, Transport, TransportConfig};
 
@@ -77,7 +78,7 @@ impl Daemon {
         let common = Common::new(Host::new(SchemaLimits::default()));
         let before = takeover.predecessor.iter_mut().flat_map(Predecessor::take_ports);
         before.for_each(|kept| common.kept.keep(kept));
-        let first = Runtime::new(&common, spin);
+        let first = Runtime::new((&common, &Arc::<Boxes>::default()), spin);
         let first = first.map_err(|error| format!("cannot start: {error}"))?;
         let runtimes = RuntimeSet::new(&first, [spin, drain])?;
         Ok(Daemon {

@@ -8,6 +8,7 @@
 mod admin;
 mod budget;
 mod check;
+mod common;
 mod control;
 mod daemon;
 mod member;

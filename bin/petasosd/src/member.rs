@@ -12,8 +12,8 @@ use petasos_engine::Application as Number;
 use petasos_service::{BindError, Digest, Hub, HubError, Memory};
 use petasos_shm::{HeapKind, Outside, OwnedHeap};
 
+use crate::common::Common;
 use crate::ports::{self, PORTS_MAX};
-use crate::runtime::Common;
 
 /// As many descriptors of an application are handled in a turn.
 const BATCH: usize = 64;

@@ -134,9 +134,9 @@ pub struct Options {
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub drain_timeout: u64,
 
-    /// How many threads run the datapaths of applications (shared runtimes). An application gets the
-    /// one that has the fewest. The first also has the sockets of the service: calls to and from
-    /// other hosts pass it.
+    /// How many threads run the datapaths of applications (shared runtimes). An application gets
+    /// the one that has the fewest. The first also has the sockets of the service: calls to and
+    /// from other hosts pass it.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub runtimes: u32,

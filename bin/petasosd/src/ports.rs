@@ -15,12 +15,18 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use crate::takeover::{Owner, owner};
-
 /// As many addresses an application has at most.
 pub const PORTS_MAX: usize = 8;
 /// What the name of an address begins with.
 const SCHEME: &str = "petasos://";
+
+/// A process that is attached.
+pub type Owner = (u32, Option<i32>);
+
+/// Whose process it is.
+pub fn owner(who: Credentials) -> Owner {
+    (who.uid, who.pid)
+}
 
 /// Addresses that are kept for processes whose applications attach again.
 #[derive(Default)]

@@ -5,32 +5,31 @@
 //! applications of two runtimes are carried by letters ([`post`]).
 //!
 //! # Invariants
-//! - Nobody but its thread touches a runtime, except while it is [borrowed](threads::Shared::borrow)
-//!   between two turns.
+//! - Nobody but its thread touches a runtime, except while it is
+//!   [borrowed](threads::Shared::borrow) between two turns.
 //! - A turn waits for no other runtime. Between two turns, the daemon's thread waits for the end of
 //!   a turn of those that it borrows.
 
 mod bell;
 pub mod moving;
 mod post;
-mod published;
 pub mod set;
 pub mod threads;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use petasos_base::sync::{AtomicBool, AtomicU32, Ordering};
+use petasos_base::sync::{AtomicU32, Ordering};
 use petasos_base::{SystemClock, Time, Yielder};
-use petasos_service::{Application, Crossing, Host, Hub, HubId};
+use petasos_service::{Application, Crossing, Hub, HubId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use bell::Bell;
-use post::{Boxes, Post};
-use published::Published;
+pub use post::Boxes;
+use post::Post;
 
+use crate::common::Common;
 use crate::member::{Heaps, Member};
-use crate::ports::KeptPorts;
 
 /// While there is work, sockets are looked at so often: a look is a system call, and calls do not
 /// come through them.
@@ -49,26 +48,6 @@ const SAMPLE_EVERY: u32 = 61;
 const SAMPLE_BUDGETS_EVERY: u32 = 7;
 /// So many letters are opened in a turn.
 const LETTERS_MAX: usize = 256;
-
-/// What the runtimes of the service share.
-pub struct Common {
-    pub host: Arc<Host>,
-    boxes: Arc<Boxes>,
-    /// Addresses that the process before this one, or an earlier attachment, keeps for applications.
-    pub kept: KeptPorts,
-    /// Which of what applications serve others than this host's can call.
-    pub published: Published,
-    /// Some policy has a budget.
-    pub has_budgets: AtomicBool,
-}
-
-impl Common {
-    pub fn new(host: Arc<Host>) -> Arc<Common> {
-        let (boxes, kept, published) = Default::default();
-        let has_budgets = AtomicBool::new(false);
-        Arc::new(Common { host, boxes, kept, published, has_budgets })
-    }
-}
 
 /// A runtime.
 pub struct Runtime {
@@ -98,10 +77,13 @@ impl Runtime {
     ///
     /// # Errors
     /// The system has no descriptor left.
-    pub fn new(common: &Arc<Common>, spin: Duration) -> std::io::Result<Runtime> {
+    pub fn new(
+        (common, boxes): (&Arc<Common>, &Arc<Boxes>),
+        spin: Duration,
+    ) -> std::io::Result<Runtime> {
         let mut hub = Hub::on(&common.host);
         let bell = Arc::new(Bell::new()?);
-        let post = common.boxes.open(hub.id(), &bell);
+        let post = boxes.open(hub.id(), &bell);
         let crossing = Crossing::new(&mut hub);
         Ok(Runtime {
             hub,

@@ -15,7 +15,6 @@ use petasos_engine::{Application as Number, CallId, Peer};
 use petasos_message::NativeMsg;
 
 use crate::host::{Export, HubId};
-use crate::remote::{RemoteCaller, Through};
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
 use crate::routes::Routes;
 use crate::{Binding, BoundMethod};
@@ -79,6 +78,17 @@ pub struct Outgoing {
     pub is_proved: bool,
     /// Of a call that goes to another hub.
     pub(crate) crossing: Option<Box<ToHub>>,
+}
+
+/// Who calls from another host. The same for all calls of a session.
+#[derive(Clone, Debug)]
+pub struct RemoteCaller {
+    /// Tells it from others: from [`Hub::remote_peer`].
+    pub peer: Peer,
+    /// Its name, if it is proved.
+    pub identity: Option<Arc<str>>,
+    /// Its packets are encrypted.
+    pub is_sealed: bool,
 }
 
 /// What another hub of the host is told of a call.
@@ -194,6 +204,17 @@ impl Carrier {
             Carrier::Hub(_) => 1,
         }
     }
+}
+
+/// What a half of a call knows.
+pub(crate) struct Through {
+    /// The other half.
+    pub(crate) other: RemoteCall,
+    pub(crate) binding: Arc<Binding>,
+    pub(crate) method: u16,
+    pub(crate) message_bytes_max: usize,
+    /// Of a half that leaves the host: the call without its message.
+    pub(crate) again: Option<Box<Outgoing>>,
 }
 
 /// A call that is not done.
@@ -355,8 +376,8 @@ impl Remote {
         entry.map_or(0, |entry| std::mem::take(&mut entry.untaken_bytes))
     }
 
-    /// A call has ended at this end, and the other one has messages that nobody takes: it ends there
-    /// without them.
+    /// A call has ended at this end, and the other one has messages that nobody takes: it ends
+    /// there without them.
     pub(crate) fn cut_ended(&mut self, call: RemoteCall, end: RemoteEnd) {
         let Some(entry) = self.calls.get_mut(call) else { return };
         entry.items.push_back(RemoteItem::End(end));
@@ -380,9 +401,9 @@ impl Remote {
         }
     }
 
-    /// The caller, at this end, has given a call up. Gives what there was of it. A call that another
-    /// hub has counts, with all that was under way, until that hub has let it go: otherwise letters
-    /// of calls that begin and are given up would be without bounds.
+    /// The caller, at this end, has given a call up. Gives what there was of it. A call that
+    /// another hub has counts, with all that was under way, until that hub has let it go: otherwise
+    /// letters of calls that begin and are given up would be without bounds.
     pub(crate) fn cancel(&mut self, call: RemoteCall) -> Option<Entry> {
         let entry = self.calls.get_mut(call)?;
         if matches!(entry.carrier, Carrier::Hub(_)) && entry.begin.is_none() {

@@ -7,7 +7,8 @@ use petasos_schema::Digest;
 
 use crate::application::{Application, Memory};
 use crate::host::{Export, Server};
-use crate::hub::{Hub, HubError, NAMES_MAX};
+use crate::hub::Hub;
+use crate::hub_error::{HubError, NAMES_MAX};
 use crate::schemas::{BindError, Binding, Schemas};
 
 /// Methods that one application has bound.

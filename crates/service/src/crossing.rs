@@ -7,8 +7,8 @@
 //! encoding: both hubs are the service, and the first has checked them.
 //!
 //! The module knows no threads. Whoever runs the hub sends the letters ([`Crossing::next_letter`])
-//! and gives those that have come ([`Crossing::hear`]). Letters from one hub to another have to keep
-//! their order, and none may be lost.
+//! and gives those that have come ([`Crossing::hear`]). Letters from one hub to another have to
+//! keep their order, and none may be lost.
 //!
 //! # Names
 //!
@@ -17,11 +17,11 @@
 //!
 //! # Bounds
 //!
-//! Of each direction of a call, at most [`WINDOW_BYTES`] and one message more are in letters or wait
-//! at the other end. Each is its sender's, and counts against its quota, until the other end's hub
-//! has taken it. A call counts as its caller's until the other end's hub has let it go: each
-//! [`Says::Begin`] is answered by one end, refusal, return or leave, also if the caller has given the
-//! call up. Answers that end a call count as their sender's until their letter was opened.
+//! Of each direction of a call, at most [`WINDOW_BYTES`] and one message more are in letters or
+//! wait at the other end. Each is its sender's, and counts against its quota, until the other end's
+//! hub has taken it. A call counts as its caller's until the other end's hub has let it go: each
+//! [`Says::Begin`] is answered by one end, refusal, return or leave, also if the caller has given
+//! the call up. Answers that end a call count as their sender's until their letter was opened.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - [`Host::changes`] grows with each change of what is bound or served, after the change was made.
-//!   What a hub has found at a count holds while the count is the same.
+//! - [`Host::changes`] grows with each change of what is bound or served, after the change was
+//!   made. What a hub has found at a count holds while the count is the same.
 //! - Calls take no lock here: a hub looks again only after a change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use petasos_base::sync::{AtomicU32, AtomicU64, Ordering};
 use petasos_engine::{Application as Number, Peer};
 
-use crate::hub::{HubError, NAMES_MAX};
+use crate::hub_error::{HubError, NAMES_MAX};
 use crate::peers::{Peers, Policed};
 use crate::{Binding, SchemaLimits, Schemas};
 

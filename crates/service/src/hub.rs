@@ -8,52 +8,22 @@ use petasos_engine::{
     Application as Number, Call, CallId, Datapath, Direction, Finished, ItemKind, Peer, Submission,
     Turn,
 };
-use thiserror::Error;
 
 use crate::application::{Application, Body, Memory, Target};
 use crate::applications::Applications;
 use crate::beyond::{BEYOND, Remote};
 use crate::host::{Host, HubId, Server};
+use crate::hub_error::{HubError, NAMES_MAX};
 use crate::known::Known;
 use crate::outgoing::Waiting;
 use crate::routes::Route;
-use crate::schemas::{BindError, MethodAt, Schemas};
+use crate::schemas::{MethodAt, Schemas};
 use crate::stats::{Gone, Way};
 use crate::{Binding, SchemaLimits};
 
 /// A name that an application calls, by its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TargetId(pub u32);
-
-/// What the hub does not do for an application: its fault, or the operator's.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum HubError {
-    /// There is no application of this number.
-    #[error("there is no application {}", .0.0)]
-    NoApplication(Number),
-    /// Another application serves under this name.
-    #[error("`{0}` is served by another application")]
-    NameTaken(String),
-    /// The operator has this name for another host.
-    #[error("`{0}` is served by another host")]
-    Reserved(String),
-    /// The application has as many targets or names as it may.
-    #[error("the application has as many names, bindings, methods or schemas as it may")]
-    TooMany,
-    /// The application has bound the service already, of another schema: its fault.
-    #[error("`{0}` is bound already, of another schema")]
-    BoundOtherwise(String),
-    /// A service was not bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// A policy refuses a method.
-    #[error(transparent)]
-    Field(#[from] petasos_engine::FieldError),
-}
-
-/// Targets of one application; names under which it serves; its bindings.
-pub(crate) const NAMES_MAX: usize = 1024;
 
 /// The applications of a runtime.
 pub struct Hub<M> {
@@ -94,8 +64,8 @@ impl<M: Memory> Hub<M> {
         self.id
     }
 
-    /// A number for an application that is about to be [added](Hub::add). No other gets it, at no hub
-    /// of the host.
+    /// A number for an application that is about to be [added](Hub::add). No other gets it, at no
+    /// hub of the host.
     pub fn next_number(&self) -> Number {
         self.host.next_application()
     }
@@ -152,8 +122,8 @@ impl<M: Memory> Hub<M> {
         self.host.serve(name, Server { hub: self.id, application: number })
     }
 
-    /// An application of the host has attached once more, here or at another hub: the new attachment
-    /// may take the names under which this one serves.
+    /// An application of the host has attached once more, here or at another hub: the new
+    /// attachment may take the names under which this one serves.
     pub fn give_way(&mut self, number: Number, to: Number) {
         self.host.give_way(number, to);
     }

@@ -17,7 +17,8 @@ impl<M: Memory> Application<M> {
         self.user = Some(user);
     }
 
-    /// As what policies know it: by the number of the first of its attachments, if it is known again.
+    /// As what policies know it: by the number of the first of its attachments, if it is known
+    /// again.
     pub fn policy_number(&self) -> Number {
         self.policed.number
     }

@@ -43,6 +43,7 @@ mod flow;
 mod granting;
 mod host;
 mod hub;
+mod hub_error;
 mod identity;
 mod incoming;
 mod known;
@@ -60,14 +61,16 @@ mod status;
 
 pub use application::{Application, Detached, Memory};
 pub use beyond::{
-    Encoded, Outgoing, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits, RemoteOutcome,
+    Encoded, Outgoing, RemoteCaller, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
+    RemoteOutcome,
 };
 pub use crossing::{Crossing, Letter};
 pub use host::{Host, HubId};
-pub use hub::{Hub, HubError, TargetId};
+pub use hub::{Hub, TargetId};
+pub use hub_error::HubError;
 pub use limits::ApplicationLimits;
 pub use petasos_schema::{Digest, Hash};
-pub use remote::{Incoming, RemoteCaller, RouteIn};
+pub use remote::{Incoming, RouteIn};
 pub use remote_calls::{RemoteCall, RemoteCalls};
 pub use schemas::{
     BindError, Binding, BoundMethod, KeptSchema, KnownSchema, SchemaLimits, Schemas,

@@ -38,5 +38,4 @@ mod returned;
 mod room;
 mod through;
 
-pub use incoming::{Incoming, RemoteCaller, RouteIn};
-pub(crate) use through::Through;
+pub use incoming::{Incoming, RouteIn};

@@ -10,9 +10,10 @@
 //! service keeps the most recently used ones, in case an application binds them again.
 //!
 //! A method has a number ([`MethodId`]) for its service's name, its own name, the hashes of its
-//! messages, and whether it has streams. No other method ever gets this number. So a policy that names a method always means
-//! the same one, and another version of the method is another method. The service forgets a method
-//! that no binding has, after some time. If the method comes back, it gets another number.
+//! messages, and whether it has streams. No other method ever gets this number. So a policy that
+//! names a method always means the same one, and another version of the method is another method.
+//! The service forgets a method that no binding has, after some time. If the method comes back, it
+//! gets another number.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};

@@ -274,12 +274,20 @@ fn write(step: &Step, to: &mut StepMut<'_>) -> Result<(), Failed> {
         Step::ConfigureTransport(step) => {
             to.configure_transport_mut().set_gathered(step.gathered);
         }
+        _ => write_runtime(step, to),
+    }
+    Ok(())
+}
+
+/// Steps that change runtimes.
+fn write_runtime(step: &Step, to: &mut StepMut<'_>) {
+    match step {
         Step::AddRuntime(step) => step.fill(to),
         Step::RemoveRuntime(step) => step.fill(to),
         Step::PinRuntime(step) => step.fill(to),
         Step::MoveApplication(step) => step.fill(to),
+        _ => unreachable!("the caller has written the others"),
     }
-    Ok(())
 }
 
 fn at(to: &mut EngineAtMut<'_>, engine: &Engine) {

@@ -9,7 +9,6 @@ use petasos_admin as proto;
 use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy};
 use petasos_service::{Application, BindError, Digest, HubId, KnownSchema};
 
-use super::runtimes::Begun;
 use super::{ChangeFailed, Known, Quotas, StepError, World};
 use crate::member::Heaps;
 use crate::policies::Rule;
@@ -61,6 +60,14 @@ pub(super) struct Changer<'c, 'w> {
     /// Schemas whose files are removed once all steps are done.
     evicted: Vec<Digest>,
     begun: Vec<Begun>,
+}
+
+/// What is begun once all steps are done: it cannot be undone.
+pub(super) enum Begun {
+    /// An application moves to a runtime.
+    Move(Number, HubId),
+    /// A runtime is left by its applications.
+    Leave(HubId),
 }
 
 /// What undoes a change.

@@ -2,22 +2,13 @@
 
 use petasos_admin as proto;
 use petasos_base::SystemClock;
-use petasos_engine::Application as Number;
 use petasos_service::HubId;
 
-use super::change::{Changer, Undo};
+use super::change::{Begun, Changer, Undo};
 use super::{StepError, World};
 use crate::policies::NAME_BYTES_MAX;
 use crate::runtime::moving::why_not;
 use crate::runtime::set::State;
-
-/// What is begun once all steps are done: it cannot be undone.
-pub(super) enum Begun {
-    /// An application moves to a runtime.
-    Move(Number, HubId),
-    /// A runtime is left by its applications.
-    Leave(HubId),
-}
 
 impl Changer<'_, '_> {
     pub(super) fn add_runtime(&mut self, step: &proto::AddRuntime) -> Result<String, StepError> {

@@ -34,8 +34,8 @@ impl DerefMut for Place<'_> {
     }
 }
 
-/// The runtime of an application of a name: the one that it is awaited at, or else, of those that it
-/// may get, the one that has the fewest applications.
+/// The runtime of an application of a name: the one that it is awaited at, or else, of those that
+/// it may get, the one that has the fewest applications.
 pub(super) fn place<'a>(
     first: &'a mut Runtime,
     set: &'a RuntimeSet,

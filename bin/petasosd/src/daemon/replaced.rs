@@ -9,7 +9,8 @@ use petasos_service::Hub;
 use super::Daemon;
 use super::leaving::{Leaving, Left, for_each};
 use crate::member::{Heaps, Member};
-use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which, owner};
+use crate::ports::owner;
+use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which};
 use crate::transport::Transport;
 
 /// What concerns processes before and after this one.

@@ -1,13 +1,12 @@
 //! Applications that move to another runtime while their calls run.
 //!
 //! An application moves as it does to the successor of the whole process (D14): it is told of one,
-//! attaches again at the same socket, and begins its calls there. What runs ends where it has begun.
-//! The names at which it serves go along, to this attachment alone, and the addresses, to the same
-//! process alone.
+//! attaches again at the same socket, and begins its calls there. What runs ends where it has
+//! begun. The names at which it serves go along, to this attachment alone, and the addresses, to
+//! the same process alone.
 
 use std::time::Duration;
 
-use petasos_attach::Applicant;
 use petasos_attach::hello::HANDOVER_VERSION;
 use petasos_attach::reason::DetachCode;
 use petasos_attach::session::Handover;
@@ -16,75 +15,24 @@ use petasos_engine::Application as Number;
 use petasos_service::HubId;
 
 use super::Runtime;
-use super::set::{Row, RuntimeSet, State};
-use crate::ports::Kept;
-use crate::takeover::{Owner, owner};
+use crate::ports::{Kept, Owner, owner};
 
 /// An application that moves.
 pub struct Moving {
-    number: Number,
-    name: String,
-    owner: Owner,
-    from: HubId,
+    pub(super) number: Number,
+    pub(super) name: String,
+    pub(super) owner: Owner,
+    pub(super) from: HubId,
     /// Where it goes; none for whatever runtime it would get.
-    to: Option<HubId>,
+    pub(super) to: Option<HubId>,
     /// It has attached there.
-    is_there: bool,
+    pub(super) is_there: bool,
     ended_by: Time,
-}
-
-impl RuntimeSet {
-    /// The application that attaches once more, as it is told to, if it is one. Gives its number
-    /// until now, and where it goes if that was said.
-    pub fn awaited(&self, applicant: &Applicant) -> Option<(Number, Option<HubId>)> {
-        let (who, hello) = (owner(applicant.credentials()), applicant.hello());
-        let says_so = hello.is_moving || !hello.tells_moving();
-        let is_it = |moving: &&Moving| {
-            !moving.is_there && moving.name == hello.name.as_str() && moving.owner == who
-        };
-        let moving = self.moving.iter().filter(|_| says_so).find(is_it)?;
-        let runs = |to: &HubId| self.row(*to).is_some_and(|row| row.state == State::Runs);
-        Some((moving.number, moving.to.filter(runs)))
-    }
-
-    /// The application has attached once more.
-    pub fn is_there(&mut self, number: Number) {
-        let moving = self.moving.iter_mut().find(|moving| moving.number == number);
-        moving.into_iter().for_each(|moving| moving.is_there = true);
-    }
-
-    /// Whether an application moves from a runtime, or it is to be left.
-    pub fn is_changing_at(&self, id: HubId) -> bool {
-        let leaves = |row: &Row| row.state == State::Leaves;
-        self.moving.iter().any(|moving| moving.from == id) || self.row(id).is_some_and(leaves)
-    }
-
-    /// Goes on with those that move from a runtime. Says whether anything has happened.
-    pub fn move_on(&mut self, runtime: &mut Runtime, now: Time) -> bool {
-        let mut has_moved = false;
-        let from = runtime.id();
-        self.moving.retain(|moving| {
-            let goes_on = moving.from != from || moving.goes_on(runtime, now);
-            if !goes_on {
-                runtime.common.kept.forget(Some(moving.number));
-                has_moved = true;
-            }
-            goes_on
-        });
-        // Calls that others carry through it end there: its thread goes on.
-        let leaves = self.row(from).is_some_and(|row| row.state == State::Leaves);
-        let is_left = leaves && runtime.members.is_empty();
-        if is_left {
-            self.end_leaving(from);
-            eprintln!("petasosd: runtime {} is removed", from.0);
-        }
-        has_moved | is_left
-    }
 }
 
 impl Moving {
     /// Whether there is still something to do.
-    fn goes_on(&self, runtime: &mut Runtime, now: Time) -> bool {
+    pub(super) fn goes_on(&self, runtime: &mut Runtime, now: Time) -> bool {
         let Some(member) = runtime.members.iter().find(|its| its.number == self.number) else {
             return false;
         };
@@ -136,7 +84,8 @@ impl Runtime {
         Some(Moving { number, name, owner, from, to, is_there: false, ended_by })
     }
 
-    /// Tells all applications to move. Those that do not know how to are detached, and attach again.
+    /// Tells all applications to move. Those that do not know how to are detached, and attach
+    /// again.
     pub fn move_all(&mut self, now: Time, drain: Duration) -> Vec<Moving> {
         let numbers: Vec<Number> = self.members.iter().map(|member| member.number).collect();
         let moving = |number| self.begin_moving(number, None, now + drain);

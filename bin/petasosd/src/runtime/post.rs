@@ -74,6 +74,11 @@ impl Post {
         }
     }
 
+    /// The boxes of all.
+    pub fn boxes(&self) -> &Arc<Boxes> {
+        &self.boxes
+    }
+
     /// Wakes a runtime.
     pub fn ring(&mut self, hub: HubId) {
         self.mailbox(hub).bell.ring();

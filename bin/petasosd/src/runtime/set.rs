@@ -1,10 +1,10 @@
 //! The runtimes that there are: added, removed and pinned while calls run, and which applications
 //! they get.
 //!
-//! A runtime is *shared*, or *dedicated* to the applications of a name. An application that attaches
-//! gets the runtime that has the fewest applications, of those dedicated to its name if there are
-//! any, otherwise of the shared ones. An application moves to another runtime by attaching once more
-//! ([`moving`](super::moving)).
+//! A runtime is *shared*, or *dedicated* to the applications of a name. An application that
+//! attaches gets the runtime that has the fewest applications, of those dedicated to its name if
+//! there are any, otherwise of the shared ones. An application moves to another runtime by
+//! attaching once more ([`moving`](super::moving)).
 //!
 //! A runtime that is removed is left by its applications. Its thread then sleeps, and the next
 //! runtime that is added has it.
@@ -12,12 +12,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use petasos_attach::Applicant;
+use petasos_base::Time;
+use petasos_engine::Application as Number;
 use petasos_service::HubId;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use super::moving::Moving;
 use super::threads::Shared;
-use super::{Common, Runtime};
+use super::{Boxes, Runtime};
+use crate::common::Common;
+use crate::ports::owner;
 
 /// The most runtimes.
 pub const RUNTIMES_MAX: usize = 256;
@@ -50,6 +55,7 @@ pub struct RuntimeSet {
     /// By number.
     rows: Vec<Row>,
     common: Arc<Common>,
+    boxes: Arc<Boxes>,
     spin: Duration,
     /// What a thread may run on that is not pinned.
     cpus: CpuSet,
@@ -71,7 +77,8 @@ impl RuntimeSet {
         let (shared, dedicated_to, cpu, state) = (None, None, None, State::Runs);
         let row = Row { id: first.id(), shared, thread, dedicated_to, cpu, state };
         let (common, moving) = (first.common.clone(), Vec::new());
-        Ok(RuntimeSet { rows: vec![row], common, spin, cpus, moving, drain })
+        let boxes = first.post.boxes().clone();
+        Ok(RuntimeSet { rows: vec![row], common, boxes, spin, cpus, moving, drain })
     }
 
     /// Those that there are, by number.
@@ -111,7 +118,7 @@ impl RuntimeSet {
         if self.rows.len() >= RUNTIMES_MAX {
             return Err(format!("there are at most {RUNTIMES_MAX} runtimes"));
         }
-        let shared = Shared::start(&self.common, self.spin)?;
+        let shared = Shared::start((&self.common, &self.boxes), self.spin)?;
         let (id, thread) = (shared.id(), shared.thread());
         // A thread begins where the one that starts it may run.
         let any = sched_setaffinity(Some(thread), &self.cpus);
@@ -177,6 +184,55 @@ impl RuntimeSet {
     /// Whether applications move, or runtimes are left.
     pub fn is_changing(&self) -> bool {
         !self.moving.is_empty() || self.rows.iter().any(|row| row.state == State::Leaves)
+    }
+}
+
+impl RuntimeSet {
+    /// The application that attaches once more, as it is told to, if it is one. Gives its number
+    /// until now, and where it goes if that was said.
+    pub fn awaited(&self, applicant: &Applicant) -> Option<(Number, Option<HubId>)> {
+        let (who, hello) = (owner(applicant.credentials()), applicant.hello());
+        let says_so = hello.is_moving || !hello.tells_moving();
+        let is_it = |moving: &&Moving| {
+            !moving.is_there && moving.name == hello.name.as_str() && moving.owner == who
+        };
+        let moving = self.moving.iter().filter(|_| says_so).find(is_it)?;
+        let runs = |to: &HubId| self.row(*to).is_some_and(|row| row.state == State::Runs);
+        Some((moving.number, moving.to.filter(runs)))
+    }
+
+    /// The application has attached once more.
+    pub fn is_there(&mut self, number: Number) {
+        let moving = self.moving.iter_mut().find(|moving| moving.number == number);
+        moving.into_iter().for_each(|moving| moving.is_there = true);
+    }
+
+    /// Whether an application moves from a runtime, or it is to be left.
+    pub fn is_changing_at(&self, id: HubId) -> bool {
+        let leaves = |row: &Row| row.state == State::Leaves;
+        self.moving.iter().any(|moving| moving.from == id) || self.row(id).is_some_and(leaves)
+    }
+
+    /// Goes on with those that move from a runtime. Says whether anything has happened.
+    pub fn move_on(&mut self, runtime: &mut Runtime, now: Time) -> bool {
+        let mut has_moved = false;
+        let from = runtime.id();
+        self.moving.retain(|moving| {
+            let goes_on = moving.from != from || moving.goes_on(runtime, now);
+            if !goes_on {
+                runtime.common.kept.forget(Some(moving.number));
+                has_moved = true;
+            }
+            goes_on
+        });
+        // Calls that others carry through it end there: its thread goes on.
+        let leaves = self.row(from).is_some_and(|row| row.state == State::Leaves);
+        let is_left = leaves && runtime.members.is_empty();
+        if is_left {
+            self.end_leaving(from);
+            eprintln!("petasosd: runtime {} is removed", from.0);
+        }
+        has_moved | is_left
     }
 }
 

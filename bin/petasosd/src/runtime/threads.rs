@@ -11,7 +11,8 @@ use petasos_base::sync::{AtomicBool, AtomicU32, Ordering};
 use petasos_service::HubId;
 use rustix::thread::Pid;
 
-use super::{Bell, Common, Runtime, wait};
+use super::{Bell, Boxes, Runtime, wait};
+use crate::common::Common;
 
 /// A runtime, as its thread and the daemon's share it.
 pub struct Shared {
@@ -30,9 +31,12 @@ impl Shared {
     ///
     /// # Errors
     /// What the system refuses.
-    pub fn start(common: &Arc<Common>, spin: Duration) -> Result<Arc<Shared>, String> {
+    pub fn start(
+        shared: (&Arc<Common>, &Arc<Boxes>),
+        spin: Duration,
+    ) -> Result<Arc<Shared>, String> {
         let failed = |error| format!("cannot start another runtime: {error}");
-        let runtime = Runtime::new(common, spin).map_err(failed)?;
+        let runtime = Runtime::new(shared, spin).map_err(failed)?;
         let (id, bell, load) = (runtime.id(), runtime.bell.clone(), runtime.load.clone());
         let (tell, told) = std::sync::mpsc::channel::<Arc<Shared>>();
         let (say, said) = std::sync::mpsc::channel();

@@ -20,9 +20,9 @@ mod wire;
 use std::path::{Path, PathBuf};
 
 pub use giver::{Giver, Step};
-pub use predecessor::{Predecessor, owner};
+pub use predecessor::Predecessor;
 pub use taker::take;
-pub use wire::{Offer, Owner, Reach, Said, Which};
+pub use wire::{Offer, Reach, Said, Which};
 
 /// The socket at which a process takes over from the one whose applications attach at `socket`.
 pub fn path_beside(socket: &Path) -> PathBuf {

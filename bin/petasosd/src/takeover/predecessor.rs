@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use petasos_attach::Applicant;
 use petasos_attach::reason::RefuseCode;
-use petasos_attach::{Applicant, Credentials};
 use petasos_base::Time;
 
-use crate::ports::Kept;
+use crate::ports::{Kept, Owner, owner};
 
-use super::wire::{Owner, Received, Said, receive};
+use super::wire::{Received, Said, receive};
 
 /// Others than the predecessor's applications wait no longer than this.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
@@ -119,9 +119,4 @@ impl Predecessor {
         let ports = std::mem::take(&mut self.ports).into_iter();
         ports.map(|(owner, address, file)| Kept { owner, address, file, mover: None }).collect()
     }
-}
-
-/// Whose process it is.
-pub fn owner(who: Credentials) -> Owner {
-    (who.uid, who.pid)
 }

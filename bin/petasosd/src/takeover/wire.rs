@@ -15,6 +15,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
+use crate::ports::Owner;
+
 /// The version of this protocol. A later one has another first packet's body, and no other.
 const VERSION: u16 = 1;
 const MAGIC: &[u8; 4] = b"PTTO";
@@ -54,9 +56,6 @@ impl Reach {
     /// All of them.
     const ALL: [Reach; 2] = [Reach::Hosts, Reach::Grpc];
 }
-
-/// A process that is attached.
-pub type Owner = (u32, Option<i32>);
 
 /// What is said.
 #[derive(Debug)]

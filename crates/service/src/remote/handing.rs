@@ -14,12 +14,11 @@ use petasos_schema::MessageId;
 
 use crate::application::{Body, Memory};
 use crate::beyond::{
-    Carrier, Encoded, Entry, Queued, Remote, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
-    RemoteOutcome, ToHub, far,
+    Carrier, Encoded, Entry, Queued, Remote, RemoteCaller, RemoteEnd, RemoteEvent, RemoteItem,
+    RemoteLimits, RemoteOutcome, ToHub, far,
 };
 use crate::hub::Hub;
 use crate::known::Known;
-use crate::remote::RemoteCaller;
 use crate::remote_calls::RemoteCall;
 use crate::routes::Route;
 use crate::stats::Way;

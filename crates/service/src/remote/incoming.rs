@@ -10,7 +10,7 @@ use petasos_schema::Hash;
 use super::handing::decode;
 use crate::Binding;
 use crate::application::{Body, Memory};
-use crate::beyond::{Carrier, Encoded, Outgoing, Remote, ToHub, far};
+use crate::beyond::{Carrier, Encoded, Outgoing, Remote, RemoteCaller, ToHub, far};
 use crate::host::{Export, HubId};
 use crate::hub::{Hub, served};
 use crate::incoming::attempt;
@@ -67,17 +67,6 @@ struct Served {
     is_idempotent: bool,
     carrier: Carrier,
     way: Way,
-}
-
-/// Who calls from another host. The same for all calls of a session.
-#[derive(Clone, Debug)]
-pub struct RemoteCaller {
-    /// Tells it from others: from [`Hub::remote_peer`].
-    pub peer: Peer,
-    /// Its name, if it is proved.
-    pub identity: Option<Arc<str>>,
-    /// Its packets are encrypted.
-    pub is_sealed: bool,
 }
 
 impl<M: Memory> Hub<M> {

@@ -4,37 +4,24 @@
 //! out at the other. No policy sees it here: those of the application have seen it at its hub, or
 //! will.
 
-use std::sync::Arc;
-
 use petasos_base::Time;
 use petasos_call::{Metadata, Status};
 use petasos_engine::{CallId, ItemKind, Submission};
 use petasos_message::NativeMsg;
 
-use super::RemoteCaller;
 use super::handing::decode;
+use crate::BoundMethod;
 use crate::application::{Body, Memory};
 use crate::beyond::{
-    BEYOND, Carrier, Encoded, Entry, Outgoing, Remote, RemoteEnd, RemoteItem, ToHub,
+    BEYOND, Carrier, Encoded, Entry, Outgoing, Remote, RemoteCaller, RemoteEnd, RemoteItem,
+    Through, ToHub,
 };
 use crate::host::Export;
 use crate::hub::Hub;
 use crate::remote_calls::RemoteCall;
-use crate::{Binding, BoundMethod};
 
 /// So many bytes of a stream wait for a carrier before no more are taken from the other one.
 const WAITING_BYTES_MAX: usize = 64 << 10;
-
-/// What a half of a call knows.
-pub(crate) struct Through {
-    /// The other half.
-    pub(crate) other: RemoteCall,
-    binding: Arc<Binding>,
-    method: u16,
-    message_bytes_max: usize,
-    /// Of a half that leaves the host: the call without its message.
-    again: Option<Box<Outgoing>>,
-}
 
 impl Through {
     /// The method, by the schema by which messages are read here.

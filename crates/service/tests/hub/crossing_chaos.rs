@@ -173,7 +173,8 @@ impl Chaos {
         }
     }
 
-    /// Everybody ends what is open, and then nothing of any call is left. Gives how many have ended.
+    /// Everybody ends what is open, and then nothing of any call is left. Gives how many have
+    /// ended.
     fn end(mut self) -> usize {
         for _ in 0..3 {
             self.settle();
