@@ -5,6 +5,7 @@ mod admin;
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
 mod check;
+mod flips;
 mod identity;
 mod plugins;
 mod process;

@@ -38,6 +38,8 @@ pub struct Client {
     flows: HashMap<u64, (Credit, Taken)>,
     /// It grants what it hears of streams.
     pub reads: bool,
+    /// A message that it keeps when it comes back.
+    kept: Option<u64>,
 }
 
 /// What an application hears, with texts for messages.
@@ -68,8 +70,8 @@ impl Client {
             Ask::Bind { offset, bytes: place.1, is_served, service: Text::new("greet.Greeter") };
         assert_eq!(attachment.ask(&bind).unwrap(), 0);
         let (unheard, flows) = (VecDeque::new(), HashMap::new());
-        let (calls, reads) = (0, true);
-        Client { attachment, schema: place, lane, blocks, types, calls, unheard, flows, reads }
+        let (calls, reads, kept, schema) = (0, true, None, place);
+        Client { attachment, schema, lane, blocks, types, calls, unheard, flows, reads, kept }
     }
 
     pub fn target(&mut self, name: &str) -> u32 {
@@ -101,6 +103,30 @@ impl Client {
     pub fn begin_within(&mut self, target: u32, name: &str, time_left_us: u64) -> CallNumber {
         let message = self.written("greet.Request", "name", name);
         self.request(target, Some(message), time_left_us)
+    }
+
+    /// Takes what the service says at the socket: who does not is given up.
+    pub fn poll(&mut self) {
+        while self.attachment.poll().unwrap().is_some() {}
+    }
+
+    /// A request that can be sent as often as one likes.
+    pub fn kept_request(&mut self, name: &str) -> Contents {
+        let message = self.written("greet.Request", "name", name);
+        self.kept = Some(message.offset);
+        message
+    }
+
+    /// Begins a call with such a request.
+    pub fn begin_kept(&mut self, target: u32, message: Contents) {
+        self.request(target, Some(message), TIME_NEVER);
+    }
+
+    /// The bytes of a message in the send heap, as they are now.
+    pub fn sent(&self, message: Contents) -> Vec<u8> {
+        let mut image = vec![0; message.bytes as usize];
+        self.attachment.heap(HeapKind::Send).copy_out(message.offset - 8, &mut image).unwrap();
+        image
     }
 
     /// Begins a stream.
@@ -342,7 +368,7 @@ impl Client {
     }
 
     fn take_back(&mut self, released: &Released) {
-        for token in released.tokens() {
+        for token in released.tokens().iter().filter(|token| Some(**token) != self.kept) {
             // A message is named by its root, behind the image's header.
             self.blocks.free(token - 8).unwrap();
         }

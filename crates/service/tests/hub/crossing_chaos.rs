@@ -142,9 +142,8 @@ impl Chaos {
     }
 
     fn transport_acts(&mut self) {
-        match self.hubs.worlds[0].hub.poll_remote() {
-            Some(RemoteEvent::Begin(begun)) => self.carried.push(begun.call),
-            Some(_) | None => {}
+        if let Some(RemoteEvent::Begin(begun)) = self.hubs.worlds[0].hub.poll_remote() {
+            self.carried.push(begun.call);
         }
         let text = encoded(&self.hubs.worlds[0], "greet.Request", "name", "ann");
         let call = self.any(&self.carried.clone());
