@@ -26,7 +26,8 @@ use super::peer::Pair;
 use super::result::Totals;
 use super::turns::pin;
 use crate::error::BenchError;
-use competitors::{Competitors, Role};
+pub use competitors::Competitors;
+use competitors::Role;
 use outcome::Outcome;
 
 /// Pairs of turns without contention.

@@ -17,6 +17,8 @@ pub enum ExperimentId {
     Bind,
     /// Calls one at a time beside long ones, with and without an order of small ones first
     Table4,
+    /// Good applications beside ten hostile ones
+    Hostile,
     /// The hotel reservation: means of each service, beside tonic with Envoys
     #[value(name = "8")]
     HotelMean,
@@ -40,6 +42,7 @@ impl ExperimentId {
             | ExperimentId::Changes
             | ExperimentId::Bind => false,
             ExperimentId::Table4
+            | ExperimentId::Hostile
             | ExperimentId::HotelMean
             | ExperimentId::HotelTail
             | ExperimentId::HotelMeanAlone
@@ -59,7 +62,7 @@ impl ExperimentId {
             // It ends with its changes.
             ExperimentId::Changes => 3600.0,
             ExperimentId::Bind => 15.0,
-            ExperimentId::Table4 => 20.0,
+            ExperimentId::Table4 | ExperimentId::Hostile => 20.0,
             // Of each contender, as in the paper.
             ExperimentId::HotelMean
             | ExperimentId::HotelTail

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use petasos_endpoint::EndpointConfig;
 
 use super::hotel::{self, GrpcHotelClient, HotelClient};
-use super::live::{Binder, NumberedClient, NumberedServer};
+use super::live::{Binder, NumberedClient, NumberedServer, intrude};
 use super::part_args::{PartArgs, PartName};
 use super::proxy;
 use super::relay;
@@ -34,6 +34,7 @@ pub fn be_part(args: &PartArgs) -> Result<(), BenchError> {
     match args.name {
         PartName::Proxy => proxy::run(args),
         PartName::RelayService => relay::serve(args),
+        PartName::Intruder => intrude(args),
         PartName::NumberedClient => be_client(&mut NumberedClient::start(args)?),
         PartName::NumberedServer => be_server(&mut NumberedServer::start(args)?),
         PartName::SmallBinder | PartName::WideBinder => be_client(&mut Binder::new(args)?),

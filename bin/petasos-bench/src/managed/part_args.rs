@@ -26,6 +26,8 @@ pub enum PartName {
     /// The same, which bind a service and call nothing.
     SmallBinder,
     WideBinder,
+    /// A hostile application.
+    Intruder,
     RelayClient,
     RelayServer,
     RelayService,
@@ -48,6 +50,7 @@ impl PartName {
             PartName::NumberedServer => "numbered-server",
             PartName::SmallBinder => "small-binder",
             PartName::WideBinder => "wide-binder",
+            PartName::Intruder => "intruder",
             PartName::RelayClient => "relay-client",
             PartName::RelayServer => "relay-server",
             PartName::RelayService => "relay-service",

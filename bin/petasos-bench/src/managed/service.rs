@@ -18,6 +18,8 @@ pub struct Setup {
     pub plugin: Option<Plugin>,
     /// Whether its packets to other hosts go over TCP, and not as datagrams.
     pub over_tcp: bool,
+    /// More of its options.
+    pub options: &'static [&'static str],
 }
 
 /// A kind of policies that is not built in.
@@ -32,7 +34,7 @@ pub struct Plugin {
 }
 
 /// No policies.
-pub const BARE: Setup = Setup { policies: "[]", plugin: None, over_tcp: false };
+pub const BARE: Setup = Setup { policies: "[]", plugin: None, over_tcp: false, options: &[] };
 /// A null policy for each application.
 pub const NULL: Setup = Setup { policies: r#"[{"application": "*", "kind": "null"}]"#, ..BARE };
 
@@ -73,6 +75,7 @@ impl Service {
         if setup.over_tcp {
             command.args(["--transport", "tcp"]);
         }
+        command.args(setup.options);
         if let Some(schemas) = schemas {
             command.arg("--schema-cache").arg(schemas);
         }
@@ -118,9 +121,10 @@ impl Setup {
         let plugin = self.plugin.map_or(String::new(), |Plugin { name, file, .. }| {
             format!(" --plugin {name}=FOLDER/{file}")
         });
+        let options: String = self.options.iter().map(|option| format!(" {option}")).collect();
         format!(
-            "$ petasosd --socket FOLDER/socket{plugin} --policies FOLDER/policies.json --listen \
-             127.0.0.1:50001\n\n{}\n",
+            "$ petasosd --socket FOLDER/socket{plugin}{options} --policies FOLDER/policies.json \
+             --listen 127.0.0.1:50001\n\n{}\n",
             self.policies
         )
     }

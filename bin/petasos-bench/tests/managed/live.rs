@@ -140,6 +140,23 @@ fn schemas_are_bound_and_neighbours_measured() {
 }
 
 #[test]
+fn good_applications_are_measured_beside_hostile_ones() {
+    if !has_service() {
+        return;
+    }
+    // On a busy machine, a call has to fit into a turn.
+    let report = measured("hostile", &["--turn-ms", "250", "--seconds", "0.1"]);
+    for name in ["shared", "dedicated"] {
+        let row = &report["contenders"][name];
+        for beside in ["computing", "hostile", "both"] {
+            assert!(number(&row["ops_per_s"][beside]) > 0.0, "{beside} of {name} in {report}");
+        }
+        assert_eq!(row["failed"], 0, "{report}");
+        assert!(number(&report["ratios"][name]["both"]) > 0.0, "{report}");
+    }
+}
+
+#[test]
 fn options_that_mean_nothing_are_refused() {
     for (options, why) in [
         (&["7b", "--contenders", "managed"][..], "--contenders means nothing for 7b: it is for "),

@@ -8,7 +8,9 @@ mod bind;
 mod binder;
 mod changes;
 mod clock;
+mod hostile;
 mod hotel;
+mod intruder;
 mod limit;
 mod numbered;
 mod operator;
@@ -19,6 +21,7 @@ mod stages;
 mod transport;
 
 pub use binder::Binder;
+pub use intruder::intrude;
 pub use numbered::{NumberedClient, NumberedServer};
 
 use super::args::ManagedArgs;
@@ -40,6 +43,7 @@ pub fn run(args: &ManagedArgs, id: ExperimentId) -> Result<(), BenchError> {
         ExperimentId::Changes => changes::run(args.changes.unwrap_or(CHANGES), seconds)?,
         ExperimentId::Bind => bind::run(seconds)?,
         ExperimentId::Table4 => qos::run(args.turn_ms, seconds)?,
+        ExperimentId::Hostile => hostile::run(args.turn_ms, seconds)?,
         ExperimentId::HotelMean => hotel::run(&hotel::MEAN, args.turn_ms, seconds)?,
         ExperimentId::HotelTail => hotel::run(&hotel::TAIL, args.turn_ms, seconds)?,
         ExperimentId::HotelMeanAlone => hotel::run(&hotel::MEAN_ALONE, args.turn_ms, seconds)?,
