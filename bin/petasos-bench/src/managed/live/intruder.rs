@@ -26,8 +26,8 @@ const HEAP_BYTES: u64 = 1 << 20;
 /// After so many steps, an attachment that still stands is left for another one.
 const STEPS: u32 = 20_000;
 
-/// Harms the service as well as it can, until the standard input ends. With two threads, it computes
-/// besides.
+/// Harms the service as well as it can, until the standard input ends. With two threads, it
+/// computes besides.
 ///
 /// # Errors
 /// If no service is named.
