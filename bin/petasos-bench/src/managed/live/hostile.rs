@@ -1,7 +1,7 @@
 //! Two good applications beside ten hostile ones, compared with ten programs that only compute.
 //! Contenders are a service with all applications in one runtime, and one with a runtime for the
-//! good ones. Hostile programs wait for the service now and then; so there are also ten that compute
-//! besides.
+//! good ones. Hostile programs wait for the service now and then; so there are also ten that
+//! compute besides.
 
 use std::time::Duration;
 
