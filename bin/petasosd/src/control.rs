@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
 use petasos::config::Gathering;
+use petasos::grpc::Refusals;
 use petasos_engine::{Application as Number, Policy};
 use petasos_service::{Application, Gone, HubId, Schemas};
 
@@ -63,6 +64,8 @@ pub struct Control {
     pub meter: Meter,
     /// The switch of what carries packets between hosts, if that is TCP.
     pub gathering: Option<Gathering>,
+    /// What counts what the port of gRPC clients refuses, if there is one.
+    pub grpc_refusals: Option<Refusals>,
 }
 
 /// A policy that is in use.

@@ -143,6 +143,7 @@ impl Daemon {
         if let Some(target) = transport.local_grpc_target() {
             eprintln!("petasosd: reached by gRPC clients at {target}");
         }
+        self.control.grpc_refusals = transport.grpc_refusals();
         self.transport = Some(transport);
         Ok(())
     }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use petasos::grpc::{GrpcStats, Refusals};
 use petasos_base::{SystemClock, Time};
 use petasos_engine::{Application as Number, EngineCounts};
-use petasos_service::{Application, Gone, Row};
+use petasos_service::{Application, Gone, Row as CallRow};
 
 use crate::control::World;
 use crate::member::Heaps;
+use crate::runtime::set::Row;
 
 /// The most rows of a copy for operators: the loop makes it between two turns.
 pub const ROWS_MAX: usize = 4096;
@@ -24,13 +26,25 @@ pub struct Snapshot {
     pub gone: Gone,
     /// Rows that are left out.
     pub rows_left_out: usize,
+    /// By number.
+    pub runtimes: Vec<RuntimeStats>,
+    /// What the port of gRPC clients has refused, if there is one.
+    pub grpc: Option<GrpcStats>,
+}
+
+/// What was counted of a runtime.
+pub struct RuntimeStats {
+    pub id: u32,
+    pub applications: usize,
+    /// How long its thread has had a processor, if the system tells.
+    pub processor_ns: Option<u64>,
 }
 
 /// What was counted of an application.
 pub struct ApplicationStats {
     pub number: Number,
     pub name: Arc<str>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<CallRow>,
     pub engines: Vec<(&'static str, EngineCounts)>,
     /// Requests that did not become calls.
     pub refused: u64,
@@ -48,6 +62,8 @@ impl Snapshot {
             applications: Vec::new(),
             gone: world.gone(),
             rows_left_out: 0,
+            runtimes: runtimes(world),
+            grpc: world.control.grpc_refusals.as_ref().map(Refusals::stats),
         };
         let mut left = rows_max;
         let is_meant = |application: &&Application<Heaps>| {
@@ -64,7 +80,20 @@ impl Snapshot {
     }
 }
 
-fn one(world: &World<'_>, application: &Application<Heaps>, rows: Vec<Row>) -> ApplicationStats {
+fn runtimes(world: &World<'_>) -> Vec<RuntimeStats> {
+    let one = |row: &Row| {
+        let runtime = world.runtimes().find(|runtime| runtime.id() == row.id);
+        let applications = runtime.map_or(0, |runtime| runtime.members.len());
+        RuntimeStats { id: row.id.0, applications, processor_ns: row.processor_ns() }
+    };
+    world.set.rows().map(one).collect()
+}
+
+fn one(
+    world: &World<'_>,
+    application: &Application<Heaps>,
+    rows: Vec<CallRow>,
+) -> ApplicationStats {
     let (datapath, load) = (application.datapath(), application.load());
     let engines = (0..datapath.len()).filter_map(|place| {
         let kind = world.control.known(datapath.policy(place)?).made.kind_name();

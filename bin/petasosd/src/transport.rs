@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::config::Gathering;
+use petasos::grpc::Refusals;
 use petasos::relay::{CallKey, Encoding, RequestName};
 use petasos::rt::ServiceInfo;
 use petasos::untyped::Service;
@@ -185,6 +186,11 @@ impl Transport {
     /// Where other hosts call, if anywhere.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.event_loop.local_address()
+    }
+
+    /// What counts what the port of gRPC clients refuses, if there is one.
+    pub fn grpc_refusals(&self) -> Option<Refusals> {
+        self.grpc.refusals()
     }
 
     /// The target that gRPC clients call, if there is one.

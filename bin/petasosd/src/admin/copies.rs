@@ -84,7 +84,8 @@ mod tests {
         let time = Time::ZERO.plus_nanos(made.get());
         yield_now().await;
         let (applications, gone, rows_left_out) = (Vec::new(), Gone::default(), 0);
-        Ok(Snapshot { time, applications, gone, rows_left_out })
+        let (runtimes, grpc) = (Vec::new(), None);
+        Ok(Snapshot { time, applications, gone, rows_left_out, runtimes, grpc })
     }
 
     fn run<R>(test: impl Future<Output = R>) -> R {

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Write};
 
 use petasos::Code;
+use petasos::grpc::GrpcStats;
 use petasos_base::log_linear_highest;
 use petasos_service::{Row, Sums, Way};
 
@@ -36,6 +37,8 @@ const OF_ROWS: [OfRow; 4] = [
 pub fn text(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     Page { text: &mut text, snapshot }.write().expect("strings take all that is written");
+    text += &petasos_buf::memory::usage().to_prometheus();
+    text += &snapshot.grpc.as_ref().map(GrpcStats::to_prometheus).unwrap_or_default();
     text
 }
 
@@ -59,6 +62,7 @@ impl Page<'_> {
         self.head("call_latency_seconds", "histogram", help)?;
         self.each_row(Page::latency)?;
         self.engines()?;
+        self.runtimes()?;
         self.gone()
     }
 
@@ -151,6 +155,22 @@ impl Page<'_> {
                     self.line(name, &labels(application), &more, value(counts))?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn runtimes(&mut self) -> fmt::Result {
+        let runtimes = &self.snapshot.runtimes;
+        let name = "runtime_applications";
+        self.head(name, "gauge", "Applications that a thread of the service runs.")?;
+        for runtime in runtimes {
+            self.line(name, &format!("runtime=\"{}\"", runtime.id), "", runtime.applications)?;
+        }
+        let name = "runtime_processor_seconds_total";
+        self.head(name, "counter", "How long a thread of the service has had a processor.")?;
+        for runtime in runtimes {
+            let Some(ns) = runtime.processor_ns else { continue };
+            self.line(name, &format!("runtime=\"{}\"", runtime.id), "", ns as f64 / 1e9)?;
         }
         Ok(())
     }

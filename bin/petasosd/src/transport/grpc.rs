@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use petasos::grpc::{ClientConfig, ClientTls, Keepalive, PemFiles, ServerTls};
+use petasos::grpc::{ClientConfig, ClientTls, Keepalive, PemFiles, Refusals, ServerTls};
 use petasos::rt::ServiceInfo;
 use petasos::{Channel, Credentials, Loop, Security, ServiceChoice, Status, TlsConfig};
 
@@ -96,6 +96,11 @@ impl Grpc {
     /// Where gRPC clients call, if anywhere: a target.
     pub fn local_target(&self) -> Option<String> {
         self.port.as_ref().map(Port::target)
+    }
+
+    /// What counts what the port refuses, if there is one.
+    pub fn refusals(&self) -> Option<Refusals> {
+        self.port.as_ref().map(Port::refusals)
     }
 
     /// Lets gRPC clients connect at a socket of another process from now on.

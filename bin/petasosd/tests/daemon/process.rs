@@ -92,9 +92,18 @@ impl Daemon {
 
     /// One whose metrics are served. Gives the address.
     pub fn start_metrics(name: &str, policies: Option<&str>) -> (Daemon, String) {
+        Daemon::start_scraped(name, policies, &["--metrics", "127.0.0.1:0"])
+    }
+
+    /// The same, with all of its arguments.
+    pub fn start_metrics_with(name: &str, arguments: &[&str]) -> (Daemon, String) {
+        Daemon::start_scraped(name, None, arguments)
+    }
+
+    fn start_scraped(name: &str, policies: Option<&str>, arguments: &[&str]) -> (Daemon, String) {
         let folder = folder(name);
         let mut command = command(&folder, policies);
-        command.args(["--metrics", "127.0.0.1:0"]);
+        command.args(arguments);
         let (daemon, url) = Daemon::start_saying(folder, command, "metrics at http://");
         (daemon, url.strip_suffix("/metrics").unwrap().to_owned())
     }

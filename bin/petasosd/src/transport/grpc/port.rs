@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::Security;
-use petasos::grpc::{Drain, GrpcConfig, Routes, Server};
+use petasos::grpc::{Drain, GrpcConfig, Refusals, Server};
 use petasos_base::sync::{AtomicBool, Ordering};
 use tokio::runtime::{Builder, Runtime};
 
@@ -24,13 +24,14 @@ pub struct Port {
     waiting: Option<Serving>,
     drain: Drain,
     is_over: Arc<AtomicBool>,
+    refusals: Refusals,
 }
 
 /// What the port's thread serves with.
 struct Serving {
     listener: TcpListener,
     runtime: Runtime,
-    config: GrpcConfig,
+    server: Server,
 }
 
 impl Port {
@@ -65,9 +66,12 @@ impl Port {
         let shared = listener.try_clone().map_err(|error| failed(&error))?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
-        let (shared, waiting) = (Some(shared), Some(Serving { listener, runtime, config }));
         let (drain, is_over) = (Drain::new(), Arc::default());
-        let mut port = Port { address, is_secure, front, shared, waiting, drain, is_over };
+        let server = Server::new(front.clone(), config, drain.clone());
+        let refusals = server.refusals();
+        let (shared, waiting) = (Some(shared), Some(Serving { listener, runtime, server }));
+        let mut port =
+            Port { address, is_secure, front, shared, waiting, drain, is_over, refusals };
         if !waits {
             port.serve().map_err(|error| failed(&error))?;
         }
@@ -82,13 +86,12 @@ impl Port {
     }
 
     fn serve(&mut self) -> std::io::Result<()> {
-        let Some(Serving { listener, runtime, config }) = self.waiting.take() else {
+        let Some(Serving { listener, runtime, server }) = self.waiting.take() else {
             return Ok(());
         };
-        let (routes, drain, is_over) =
-            (self.front.clone(), self.drain.clone(), self.is_over.clone());
+        let is_over = self.is_over.clone();
         let run = move || {
-            runtime.block_on(run(listener, routes, config, drain));
+            runtime.block_on(run(listener, server));
             is_over.store(true, Ordering::Release);
         };
         std::thread::Builder::new().name("petasosd-grpc".to_owned()).spawn(run).map(drop)
@@ -118,6 +121,11 @@ impl Port {
         self.is_over.load(Ordering::Acquire)
     }
 
+    /// What counts what is refused.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals.clone()
+    }
+
     /// What clients call.
     pub fn target(&self) -> String {
         let scheme = if self.is_secure { "grpcs" } else { "grpc" };
@@ -125,9 +133,9 @@ impl Port {
     }
 }
 
-async fn run(listener: TcpListener, routes: Arc<dyn Routes>, config: GrpcConfig, drain: Drain) {
+async fn run(listener: TcpListener, server: Server) {
     match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => Server::new(routes, config, drain).serve(listener).await,
+        Ok(listener) => server.serve(listener).await,
         Err(error) => eprintln!("petasosd: gRPC clients are not served: {error}"),
     }
 }

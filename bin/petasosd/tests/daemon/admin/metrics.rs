@@ -173,12 +173,24 @@ fn a_scraper_reads_what_is_counted() {
     let engine = [("application", "server"), ("place", "0"), ("kind", "null")];
     assert_eq!(page.value("petasos_engine_items_total", &engine), 40.0);
     assert_eq!(page.value("petasos_gone_applications_total", &[]), 0.0);
+    let runtime = [("runtime", "0")];
+    assert!(page.value("petasos_runtime_applications", &runtime) >= 1.0);
+    assert!(page.value("petasos_runtime_processor_seconds_total", &runtime) > 0.0);
+    assert!(page.value("petasos_memory_limit_bytes", &[]) > 0.0);
     assert!(client.greet(target, "stop").is_ok());
     server.join().unwrap();
     // A page is kept for a second.
     while scrape(&address).value("petasos_gone_applications_total", &[]) == 0.0 {
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn what_the_grpc_port_refuses_is_counted_where_there_is_one() {
+    let arguments = ["--metrics", "127.0.0.1:0", "--listen-grpc", "127.0.0.1:0"];
+    let (_daemon, address) = Daemon::start_metrics_with("metrics-grpc", &arguments);
+    let page = scrape(&address);
+    assert_eq!(page.value("petasos_grpc_refusals_total", &[("reason", "calls")]), 0.0);
 }
 
 #[test]
