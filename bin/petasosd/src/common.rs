@@ -2,13 +2,33 @@
 
 mod published;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use petasos_base::sync::AtomicBool;
 use petasos_service::Host;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::ports::KeptPorts;
 use published::Published;
+
+/// Where threads may run that are not pinned.
+static CPUS: OnceLock<CpuSet> = OnceLock::new();
+
+/// Where the calling thread may run is where all may that are not pinned. To be called before any
+/// is.
+pub fn note_cpus(cpus: CpuSet) {
+    // The first is what the process was started with.
+    let _ = CPUS.set(cpus);
+}
+
+/// Lets the calling thread run wherever the process may: it began where a runtime is pinned,
+/// perhaps.
+pub fn run_anywhere() {
+    if let Some(cpus) = CPUS.get() {
+        // It only runs less well without.
+        let _ = sched_setaffinity(None, cpus);
+    }
+}
 
 /// What the runtimes of the service share.
 pub struct Common {

@@ -290,7 +290,7 @@ impl Daemon {
         // One stream does not take all that may be held.
         let held_bytes_max = quota.held_bytes_max as u64;
         terms.limits.grant_bytes = terms.limits.grant_bytes.min(held_bytes_max / 4).max(1);
-        let awaited = self.runtimes.awaited(&applicant);
+        let (moving, to) = self.runtimes.awaited(&applicant);
         let mut attached = match applicant.accept(&terms) {
             Ok(attached) => attached,
             Err(error) => return eprintln!("petasosd: `{name}` cannot attach: {error}"),
@@ -303,7 +303,6 @@ impl Daemon {
             attached.announce_successor();
         }
         let limits = ApplicationLimits { grant_bytes: attached.limits().grant_bytes, ..quota };
-        let to = awaited.and_then(|(_, to)| to);
         let mut place = placing::place(&mut self.first, &self.runtimes, (&name, to));
         let number = place.hub.next_number();
         let mut application =
@@ -322,13 +321,9 @@ impl Daemon {
         // At once: what is written to stderr is not collected, and the application waits.
         let said = format!("petasosd: `{name}` has attached: {who}\n");
         let _ = std::io::stderr().write_all(said.as_bytes());
-        if let Some((before, _)) = awaited {
-            // Before it asks for its names.
-            place.hub.give_way(before, number);
-        }
+        // Before it asks for its names.
+        moving.into_iter().for_each(|before| place.hub.give_way(before, number));
         place.add(application, Member::new(number, name, who, lane));
-        drop(place);
-        awaited.into_iter().for_each(|(before, _)| self.runtimes.is_there(before));
     }
 
     /// Sleeps until there may be something to do.

@@ -13,7 +13,7 @@ use petasos_service::{BindError, Digest, Hub, HubError, Memory};
 use petasos_shm::{HeapKind, Outside, OwnedHeap};
 
 use crate::common::Common;
-use crate::ports::{self, PORTS_MAX};
+use crate::ports::{self, PORTS_MAX, Taken};
 
 /// As many descriptors of an application are handled in a turn.
 const BATCH: usize = 64;
@@ -281,10 +281,16 @@ impl Member {
         if self.ports.len() >= PORTS_MAX {
             return Err("an application serves at no more addresses".to_owned());
         }
-        let (taken, address) = common.kept.take_for(self.who, address)?;
+        let taken = common.kept.take_for(self.who, address)?;
+        let address = taken.address();
         let name = format!("petasos://{address}");
-        hub.serve(self.number, &name).map_err(|error| error.to_string())?;
-        self.ports.push((address, taken));
+        if let Err(error) = hub.serve(self.number, &name) {
+            if let Taken::Kept(kept) = taken {
+                common.kept.keep(kept);
+            }
+            return Err(error.to_string());
+        }
+        self.ports.push((address, taken.into_file()));
         Ok(address.port().into())
     }
 }

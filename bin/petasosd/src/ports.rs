@@ -44,6 +44,32 @@ pub struct Kept {
     pub mover: Option<Number>,
 }
 
+/// An address that an application gets.
+pub enum Taken {
+    /// It was free.
+    New(OwnedFd, SocketAddr),
+    /// It was kept for the application.
+    Kept(Kept),
+}
+
+impl Taken {
+    /// Which.
+    pub fn address(&self) -> SocketAddr {
+        match self {
+            Taken::New(_, address) => *address,
+            Taken::Kept(kept) => kept.address,
+        }
+    }
+
+    /// What keeps it.
+    pub fn into_file(self) -> OwnedFd {
+        match self {
+            Taken::New(file, _) => file,
+            Taken::Kept(kept) => kept.file,
+        }
+    }
+}
+
 impl KeptPorts {
     /// Keeps an address.
     pub fn keep(&self, kept: Kept) {
@@ -60,20 +86,23 @@ impl KeptPorts {
     ///
     /// # Errors
     /// Why not, for the application.
-    pub fn take_for(&self, who: Credentials, text: &str) -> Result<(OwnedFd, SocketAddr), String> {
-        self.take(who, text).map_or_else(|| take(text), Ok)
+    pub fn take_for(&self, who: Credentials, text: &str) -> Result<Taken, String> {
+        if let Some(kept) = self.take(who, text) {
+            return Ok(Taken::Kept(kept));
+        }
+        let (file, address) = take(text)?;
+        Ok(Taken::New(file, address))
     }
 
     /// What keeps an address for an application, if it is kept for its process.
-    fn take(&self, who: Credentials, address: &str) -> Option<(OwnedFd, SocketAddr)> {
+    fn take(&self, who: Credentials, address: &str) -> Option<Kept> {
         // Processes that are unknown here are all alike.
         who.pid?;
         let address: SocketAddr = address.parse().ok()?;
         let mut all = self.all();
         let is_it = |kept: &Kept| kept.owner == owner(who) && kept.address == address;
         let at = all.iter().position(is_it)?;
-        let Kept { address, file, .. } = all.swap_remove(at);
-        Some((file, address))
+        Some(all.swap_remove(at))
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Kept>> {
@@ -152,8 +181,9 @@ mod tests {
         for other in [None, Some(2)] {
             assert!(kept.take_for(who(other), &text).is_err(), "{other:?}");
         }
-        let (file, _) = kept.take_for(who(Some(1)), &text).expect("it is its own");
-        keep(file, Some(Number(3)));
+        let taken = kept.take_for(who(Some(1)), &text).expect("it is its own");
+        assert_eq!(taken.address(), address);
+        keep(taken.into_file(), Some(Number(3)));
         kept.forget(None);
         kept.forget(Some(Number(4)));
         assert!(kept.take_for(who(Some(2)), &text).is_err(), "it is still kept");

@@ -46,6 +46,8 @@ const FULL_SLEEP: Duration = Duration::from_millis(1);
 /// Of so many turns, one measures what engines cost; with budgets, one of fewer.
 const SAMPLE_EVERY: u32 = 61;
 const SAMPLE_BUDGETS_EVERY: u32 = 7;
+/// The runtime that publishes what is served: it is rung when that has changed.
+const FIRST: HubId = HubId(0);
 /// So many letters are opened in a turn.
 const LETTERS_MAX: usize = 256;
 
@@ -136,12 +138,11 @@ impl Runtime {
 
     /// Hears what applications say at their sockets.
     pub fn hear_sockets(&mut self, now: Time) -> bool {
-        let (common, first) = (self.common.clone(), HubId(0));
+        let common = self.common.clone();
         let changes = self.hub.export_changes();
         let has_moved = self.each(now, |member, hub| member.hear_socket(hub, &common, now));
-        if self.hub.export_changes() != changes && self.id() != first {
-            // It publishes what is served.
-            self.post.ring(first);
+        if self.hub.export_changes() != changes && self.id() != FIRST {
+            self.post.ring(FIRST);
         }
         has_moved
     }
@@ -215,6 +216,9 @@ impl Runtime {
         });
         if has_lost {
             self.note_members();
+            if self.id() != FIRST {
+                self.post.ring(FIRST);
+            }
         }
         has_moved
     }

@@ -213,6 +213,8 @@ pub(crate) struct Through {
     pub(crate) binding: Arc<Binding>,
     pub(crate) method: u16,
     pub(crate) message_bytes_max: usize,
+    /// The number of the application at the call's end on this host: what waits counts as its own.
+    pub(crate) payer: u32,
     /// Of a half that leaves the host: the call without its message.
     pub(crate) again: Option<Box<Outgoing>>,
 }
@@ -233,6 +235,8 @@ pub(crate) struct Entry {
     pub(crate) is_void: bool,
     /// Messages that waited were dropped: its end is not to wait behind those before them.
     pub(crate) is_cut: bool,
+    /// Bytes of messages that wait in this half of a call that passes the hub.
+    pub(crate) through_bytes: usize,
     /// Bytes of messages that another hub has, and has not said that it has taken.
     pub(crate) untaken_bytes: usize,
     /// Until the transport has it.
@@ -248,6 +252,56 @@ pub(crate) struct Entry {
     pub(crate) is_refused: bool,
 }
 
+/// What waits in calls that pass a hub.
+#[derive(Debug, Default)]
+pub(crate) struct Passing {
+    /// Bytes, by the number of the application.
+    bytes: HashMap<u32, usize>,
+    /// Calls of an application of which the carriers have messages for which there is no room.
+    refused: HashMap<u32, Vec<RemoteCall>>,
+}
+
+impl Passing {
+    /// As much of an application waits, before no more is taken from a carrier.
+    const BYTES_MAX: usize = 32 << 20;
+
+    fn add(&mut self, payer: u32, bytes: usize) {
+        if bytes > 0 {
+            *self.bytes.entry(payer).or_default() += bytes;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, payer: u32, bytes: usize) {
+        if let Some(all) = self.bytes.get_mut(&payer) {
+            *all -= bytes;
+            if *all == 0 {
+                self.bytes.remove(&payer);
+            }
+        }
+    }
+
+    /// Whether more of an application may wait. If not, the call is told when it may.
+    pub(crate) fn has_room(&mut self, payer: u32, call: RemoteCall) -> bool {
+        let has_room = self.bytes.get(&payer).is_none_or(|bytes| *bytes < Passing::BYTES_MAX);
+        if !has_room {
+            let refused = self.refused.entry(payer).or_default();
+            if !refused.contains(&call) {
+                refused.push(call);
+            }
+        }
+        has_room
+    }
+
+    /// Those that were refused, if there is room again.
+    fn take_refused(&mut self, payer: u32) -> Vec<RemoteCall> {
+        let has_room = self.bytes.get(&payer).is_none_or(|bytes| *bytes < Passing::BYTES_MAX);
+        if has_room && !self.refused.is_empty() {
+            return self.refused.remove(&payer).unwrap_or_default();
+        }
+        Vec::new()
+    }
+}
+
 /// The calls that have one end beyond this host.
 pub(crate) struct Remote {
     pub(crate) limits: RemoteLimits,
@@ -255,6 +309,8 @@ pub(crate) struct Remote {
     names: Names,
     /// Calls to and from other hosts, those that pass this hub twice.
     counted: usize,
+    /// What waits in calls that pass this hub, by the application that they are of.
+    pub(crate) passing: Passing,
     /// What the transport is to do, and what the crossing is.
     pub(crate) queues: [VecDeque<Queued>; 2],
     /// By the peer's name.
@@ -273,6 +329,7 @@ impl Remote {
             calls: RemoteCalls::default(),
             names: Names::default(),
             counted: 0,
+            passing: Passing::default(),
             queues: Default::default(),
             peers: HashMap::new(),
             exports: HashMap::new(),
@@ -312,6 +369,7 @@ impl Remote {
             is_counted,
             is_void: false,
             is_cut: false,
+            through_bytes: 0,
             untaken_bytes: 0,
             application,
             id,
@@ -332,6 +390,7 @@ impl Remote {
         let mut entry = self.calls.remove(call)?;
         self.names.release(call);
         self.counted -= usize::from(entry.is_counted);
+        self.passed(&mut entry, usize::MAX);
         if std::mem::take(&mut entry.is_refused) {
             self.queues[entry.carrier.queue()].push_back(Queued::Room(call));
         }
@@ -362,6 +421,10 @@ impl Remote {
         let bytes = item.bytes();
         entry.bytes += bytes;
         entry.items.push_back(item);
+        if let Some(through) = &entry.through {
+            entry.through_bytes += bytes;
+            self.passing.add(through.payer, bytes);
+        }
         // What is not with the transport yet is looked at when it is.
         if !entry.is_told && entry.begin.is_none() {
             entry.is_told = true;
@@ -384,13 +447,39 @@ impl Remote {
         self.queues[entry.carrier.queue()].push_back(Queued::Ready(call));
     }
 
-    /// Drops the items of a call that wait for the transport, and gives their bytes.
-    pub(crate) fn drop_waiting(&mut self, call: RemoteCall) -> usize {
-        let Some(entry) = self.calls.get_mut(call) else { return 0 };
+    /// Drops the items of a call that wait for their carrier. Gives their bytes, and whether the
+    /// call's end was among them.
+    pub(crate) fn drop_waiting(&mut self, call: RemoteCall) -> (usize, bool) {
+        let Some(entry) = self.calls.get_mut(call) else { return (0, false) };
+        let had_end = matches!(entry.items.back(), Some(RemoteItem::End(_)));
         let bytes = entry.items.drain(..).map(|item| item.bytes()).sum();
         entry.bytes -= bytes;
         entry.is_cut = true;
-        bytes
+        // What waited for a window to open does so no more: the end is told of again.
+        entry.is_told = false;
+        let passed = entry.through.as_ref().map(|through| through.payer);
+        if let Some(payer) = passed {
+            entry.through_bytes -= bytes;
+            self.passing.remove(payer, bytes);
+            self.tell_passing(payer);
+        }
+        (bytes, had_end)
+    }
+
+    /// Something of a half of a call that passes this hub has gone on: at most so many bytes.
+    pub(crate) fn passed(&mut self, entry: &mut Entry, bytes: usize) {
+        let Some(payer) = entry.through.as_ref().map(|through| through.payer) else { return };
+        let bytes = bytes.min(entry.through_bytes);
+        entry.through_bytes -= bytes;
+        self.passing.remove(payer, bytes);
+        self.tell_passing(payer);
+    }
+
+    /// Tells calls that were refused for what waits of their application, if that is less now.
+    pub(crate) fn tell_passing(&mut self, payer: u32) {
+        for call in self.passing.take_refused(payer) {
+            self.tell_room(call);
+        }
     }
 
     /// A message for which there was no room may be offered again, if there is one.

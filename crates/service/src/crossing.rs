@@ -295,7 +295,8 @@ impl Crossing {
     /// Sends what this end has said, as far as the other end takes it.
     fn feed<M: Memory>(&mut self, hub: &mut Hub<M>, call: RemoteCall) {
         while let Some(line) = self.lines.get_mut(call) {
-            let (is_cut, answers) = (hub.is_cut(call), hub.in_letters(call));
+            let is_cut = hub.is_cut(call);
+            let answers = if hub.ends_next(call) { hub.in_letters(call) } else { None };
             if line.untaken_bytes >= WINDOW_BYTES && !is_cut {
                 return;
             }

@@ -49,8 +49,8 @@ struct Served {
     services: Vec<Export>,
     /// How many names it has.
     names: usize,
-    /// The application that may take them: another attachment of the same one.
-    gives_way_to: Option<Number>,
+    /// Those that may take them: other attachments of the same application.
+    gives_way_to: Vec<Number>,
     /// The number of the attachment that it has taken them from, before which others come no more.
     rank: Option<u32>,
 }
@@ -166,7 +166,7 @@ impl Host {
         let mut rank = None;
         if let Some(Server { application: Number(other), .. }) = before {
             let given = names.served.get(&other);
-            let given = given.filter(|served| served.gives_way_to == Some(server.application));
+            let given = given.filter(|served| served.gives_way_to.contains(&server.application));
             let given = given.ok_or_else(|| HubError::NameTaken(name.to_owned()))?;
             rank = Some(given.rank.unwrap_or(other));
         }
@@ -186,7 +186,10 @@ impl Host {
 
     /// An application has attached once more: the new attachment may take the names of this one.
     pub(crate) fn give_way(&self, application: Number, to: Number) {
-        self.names().served.entry(application.0).or_default().gives_way_to = Some(to);
+        // Who serves nothing has no names.
+        if let Some(served) = self.names().served.get_mut(&application.0) {
+            served.gives_way_to.push(to);
+        }
     }
 
     /// An application has bound a service that it serves.

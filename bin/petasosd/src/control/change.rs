@@ -101,6 +101,11 @@ impl Changer<'_, '_> {
         self.begun.push(begun);
     }
 
+    /// Whether an application moves once all steps are done.
+    pub(super) fn is_to_move(&self, number: Number) -> bool {
+        self.begun.iter().any(|begun| matches!(begun, Begun::Move(of, _) if *of == number))
+    }
+
     /// How an application is called in texts.
     pub(super) fn name_of(&mut self, number: Number) -> String {
         format!("`{}` ({})", self.application(number).name(), number.0)

@@ -60,6 +60,10 @@ impl Changer<'_, '_> {
         if runtime.id() == to {
             return Err(StepError::NotMoved(format!("{named} is at runtime {} already", to.0)));
         }
+        if self.is_to_move(number) {
+            return Err(StepError::NotMoved(format!("{named} moves by an earlier step")));
+        }
+        let runtime = self.world.runtime_of(number).expect("it was just found");
         if let Some(why) = why_not(number, runtime) {
             return Err(StepError::NotMoved(format!("{named} cannot move: {why}")));
         }

@@ -25,8 +25,6 @@ pub struct Moving {
     pub(super) from: HubId,
     /// Where it goes; none for whatever runtime it would get.
     pub(super) to: Option<HubId>,
-    /// It has attached there.
-    pub(super) is_there: bool,
     ended_by: Time,
 }
 
@@ -81,7 +79,7 @@ impl Runtime {
             }
         }
         let (name, from) = (member.name.clone(), self.id());
-        Some(Moving { number, name, owner, from, to, is_there: false, ended_by })
+        Some(Moving { number, name, owner, from, to, ended_by })
     }
 
     /// Tells all applications to move. Those that do not know how to are detached, and attach

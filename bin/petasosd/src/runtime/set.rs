@@ -21,7 +21,7 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use super::moving::Moving;
 use super::threads::Shared;
 use super::{Boxes, Runtime};
-use crate::common::Common;
+use crate::common::{Common, note_cpus};
 use crate::ports::owner;
 
 /// The most runtimes.
@@ -74,6 +74,7 @@ impl RuntimeSet {
         let thread = rustix::thread::gettid();
         let cpus = sched_getaffinity(Some(thread));
         let cpus = cpus.map_err(|error| format!("cannot see the processors: {error}"))?;
+        note_cpus(cpus);
         let (shared, dedicated_to, cpu, state) = (None, None, None, State::Runs);
         let row = Row { id: first.id(), shared, thread, dedicated_to, cpu, state };
         let (common, moving) = (first.common.clone(), Vec::new());
@@ -121,8 +122,7 @@ impl RuntimeSet {
         let shared = Shared::start((&self.common, &self.boxes), self.spin)?;
         let (id, thread) = (shared.id(), shared.thread());
         // A thread begins where the one that starts it may run.
-        let any = sched_setaffinity(Some(thread), &self.cpus);
-        any.map_err(|error| format!("cannot set the processors of a runtime: {error}"))?;
+        let _ = sched_setaffinity(Some(thread), &self.cpus);
         let (shared, cpu, state) = (Some(shared), None, State::Runs);
         self.rows.push(Row { id, shared, thread, dedicated_to, cpu, state });
         Ok(id)
@@ -188,23 +188,17 @@ impl RuntimeSet {
 }
 
 impl RuntimeSet {
-    /// The application that attaches once more, as it is told to, if it is one. Gives its number
-    /// until now, and where it goes if that was said.
-    pub fn awaited(&self, applicant: &Applicant) -> Option<(Number, Option<HubId>)> {
+    /// The applications of which one attaches once more, as it is told to: several if a process has
+    /// several of one name. Gives their numbers until now, and where they go if that was said.
+    pub fn awaited(&self, applicant: &Applicant) -> (Vec<Number>, Option<HubId>) {
         let (who, hello) = (owner(applicant.credentials()), applicant.hello());
         let says_so = hello.is_moving || !hello.tells_moving();
-        let is_it = |moving: &&Moving| {
-            !moving.is_there && moving.name == hello.name.as_str() && moving.owner == who
-        };
-        let moving = self.moving.iter().filter(|_| says_so).find(is_it)?;
+        let is_it =
+            |moving: &&Moving| says_so && moving.name == hello.name.as_str() && moving.owner == who;
+        let meant: Vec<&Moving> = self.moving.iter().filter(is_it).collect();
         let runs = |to: &HubId| self.row(*to).is_some_and(|row| row.state == State::Runs);
-        Some((moving.number, moving.to.filter(runs)))
-    }
-
-    /// The application has attached once more.
-    pub fn is_there(&mut self, number: Number) {
-        let moving = self.moving.iter_mut().find(|moving| moving.number == number);
-        moving.into_iter().for_each(|moving| moving.is_there = true);
+        let to = meant.iter().find_map(|moving| moving.to.filter(runs));
+        (meant.iter().map(|moving| moving.number).collect(), to)
     }
 
     /// Whether an application moves from a runtime, or it is to be left.

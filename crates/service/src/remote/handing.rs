@@ -95,7 +95,11 @@ impl<M: Memory> Hub<M> {
         entry.untaken_bytes += if is_crossing { bytes } else { 0 };
         let is_kept = is_ended && entry.untaken_bytes > 0 && !entry.is_cut;
         entry.is_void |= is_kept;
-        if let Some(other) = entry.through.as_ref().map(|through| through.other) {
+        if let Some((other, payer)) = entry.through.as_ref().map(|it| (it.other, it.payer)) {
+            let passed = bytes.min(entry.through_bytes);
+            entry.through_bytes -= passed;
+            remote.passing.remove(payer, passed);
+            remote.tell_passing(payer);
             remote.tell_room(other);
         }
         let mut counted = if is_crossing { 0 } else { bytes };
@@ -121,6 +125,12 @@ impl<M: Memory> Hub<M> {
         let Some(application) = self.application(number) else { return };
         application.beyond.remove(bytes);
         (0..messages).for_each(|_| application.note_taken(id));
+    }
+
+    /// Whether the next thing that the end at this hub has said is the call's end.
+    pub(crate) fn ends_next(&mut self, call: RemoteCall) -> bool {
+        let next = self.remote_entry(call).and_then(|entry| entry.items.front());
+        matches!(next, Some(RemoteItem::End(_)))
     }
 
     /// Whether messages of a call were dropped before its end.
@@ -310,7 +320,7 @@ impl<M: Memory> Hub<M> {
         match remote.calls.get(call).map(|entry| entry.is_outgoing) {
             Some(true) => drop(remote.cancel(call)),
             Some(false) => {
-                remote.drop_waiting(call);
+                let _dropped = remote.drop_waiting(call);
                 // What the transport has for it is dropped.
                 remote.tell_room(call);
                 self.push_end(call, Status::unavailable("the server has gone"));

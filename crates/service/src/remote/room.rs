@@ -20,7 +20,8 @@ impl<M: Memory> Hub<M> {
     pub fn has_room_for_remote(&mut self, call: RemoteCall) -> bool {
         let Some(remote) = &mut self.remote else { return true };
         let Some(entry) = remote.calls.get(call) else { return true };
-        if let Some(has_room) = remote.has_room_through(entry) {
+        if let Some((has_room, payer)) = remote.has_room_through(entry) {
+            let has_room = has_room && remote.passing.has_room(payer, call);
             let entry = remote.calls.get_mut(call).expect("it was just found");
             entry.is_refused |= !has_room;
             return has_room;
@@ -125,7 +126,8 @@ impl<M: Memory> Hub<M> {
         let status = Status::resource_exhausted(why);
         // The end would wait behind the messages that nobody takes. Those that another hub has are
         // dropped there, and count no more.
-        let dropped = remote.drop_waiting(call) + remote.take_untaken(call);
+        let (waited, had_end) = remote.drop_waiting(call);
+        let dropped = waited + remote.take_untaken(call);
         if has_ended {
             remote.cut_ended(call, end_of(status));
             if let Some(application) = self.application(number) {
@@ -135,7 +137,7 @@ impl<M: Memory> Hub<M> {
         }
         let Some(application) = self.application(number) else { return false };
         application.beyond.remove(dropped);
-        match application.datapath.call(id) {
+        match application.datapath.call(id).filter(|_| !had_end) {
             Some(_) => application.datapath.end(id, status, now),
             // Its own end was among what was dropped.
             None if !is_outgoing => self.push_end(call, status),

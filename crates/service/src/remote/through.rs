@@ -93,7 +93,8 @@ impl<M: Memory> Hub<M> {
             crossing: Some(Box::new(to)),
         };
         let carriers = [Carrier::Transport, Carrier::Hub(hub)];
-        self.begin_through(carriers, outgoing, message_bytes_max)
+        let payer = export.server.application.0;
+        self.begin_through(carriers, outgoing, (message_bytes_max, payer))
     }
 
     /// A call from another hub is for another host.
@@ -107,7 +108,7 @@ impl<M: Memory> Hub<M> {
             return Err(Status::unavailable("the service calls no other hosts"));
         }
         let carriers = [Carrier::Hub(from), Carrier::Transport];
-        self.begin_through(carriers, outgoing, to.message_bytes_max)
+        self.begin_through(carriers, outgoing, (to.message_bytes_max, to.partner))
     }
 
     /// Begins both halves. Gives the name of the one that has come in.
@@ -115,7 +116,7 @@ impl<M: Memory> Hub<M> {
         &mut self,
         [from, to]: [Carrier; 2],
         mut outgoing: Outgoing,
-        message_bytes_max: usize,
+        (message_bytes_max, payer): (usize, u32),
     ) -> Result<RemoteCall, Status> {
         let remote = self.remote.as_mut().expect("a carrier has brought it");
         remote.check_room()?;
@@ -129,7 +130,7 @@ impl<M: Memory> Hub<M> {
         let far = remote.insert(nobody, to, begin);
         let half = |other, again| {
             let binding = binding.clone();
-            Some(Box::new(Through { other, binding, method, message_bytes_max, again }))
+            Some(Box::new(Through { other, binding, method, message_bytes_max, payer, again }))
         };
         remote.calls.get_mut(near).expect("it was just put there").through = half(far, None);
         remote.calls.get_mut(far).expect("it was just put there").through = half(near, again);
@@ -171,16 +172,16 @@ impl<M: Memory> Hub<M> {
         let (caller, callee) = if is_outgoing { (other, call) } else { (call, other) };
         let Some(remote) = &mut self.remote else { return };
         remote.cancel(callee);
-        remote.drop_waiting(caller);
+        let _dropped = remote.drop_waiting(caller);
         self.push_end(caller, status);
     }
 }
 
 impl Remote {
-    /// Whether the other half of a call takes more of it.
-    pub(super) fn has_room_through(&self, entry: &Entry) -> Option<bool> {
+    /// Whether the other half of a call takes more of it, and whose it is.
+    pub(super) fn has_room_through(&self, entry: &Entry) -> Option<(bool, u32)> {
         let through = entry.through.as_ref()?;
-        let other = self.calls.get(through.other);
-        Some(other.is_none_or(|other| other.items.is_empty() || other.bytes < WAITING_BYTES_MAX))
+        let takes = |other: &Entry| other.items.is_empty() || other.bytes < WAITING_BYTES_MAX;
+        Some((self.calls.get(through.other).is_none_or(takes), through.payer))
     }
 }

@@ -179,3 +179,40 @@ fn a_call_follows_a_server_that_has_moved_meanwhile() {
     assert_eq!(ends, [(call, 0), (unserved, 0)]);
     hubs.assert_idle();
 }
+
+#[test]
+fn a_stream_that_fills_its_window_is_cut_all_the_same() {
+    let mut hubs = Hubs::new(2);
+    let (beyond_bytes_max, grant_bytes) = (128 << 10, 256 << 10);
+    let limits =
+        ApplicationLimits { beyond_bytes_max, grant_bytes, ..ApplicationLimits::default() };
+    let (mut client, mut server) = hubs.pair(limits);
+    let [near, far] = stream(&mut hubs, &mut client, &mut server);
+    let text = "x".repeat(8 << 10);
+    let response = hubs.worlds[1].message("greet.Response", &[("text", Leaf::Text(&text))]);
+    // What the client was granted, what waits at its hub, and then more than may wait here.
+    let all = 2 * grant_bytes / (8 << 10);
+    let mut sent = 0;
+    while sent < all && !is_over(&mut hubs, &server) {
+        let message = server.write(&response);
+        hubs.worlds[1].handle(&server, Descriptor::Message { call: far, message }).unwrap();
+        hubs.run(&mut [(0, &mut client), (1, &mut server)]);
+        sent += 1;
+        if !hubs.worlds[1].hub.application(server.number).unwrap().has_room() {
+            pass(&mut hubs, &mut [(0, &mut client), (1, &mut server)]);
+        }
+    }
+    hubs.run(&mut [(0, &mut client), (1, &mut server)]);
+    assert!(is_over(&mut hubs, &server), "it was not cut after {sent} messages");
+    // The other hub has let it go, too: only what its application was given waits there.
+    assert_eq!(hubs.crossings[0].calls(), 0);
+    hubs.worlds[0].handle(&client, Descriptor::Grant { call: near, bytes: 1 << 30 }).unwrap();
+    hubs.run(&mut [(0, &mut client), (1, &mut server)]);
+    let ends = client.ends();
+    assert_eq!((ends.len(), ends[0].1), (1, Code::ResourceExhausted as u8));
+    hubs.assert_idle();
+}
+
+fn is_over(hubs: &mut Hubs, server: &App) -> bool {
+    hubs.worlds[1].hub.application(server.number).unwrap().load().calls == 0
+}

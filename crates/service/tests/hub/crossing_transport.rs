@@ -236,3 +236,44 @@ fn without_a_transport_no_call_leaves() {
     let ends = client.ends();
     assert_eq!((ends.len(), ends[0].1, ends[0].2), (1, Code::Unavailable as u8, true));
 }
+
+#[test]
+fn what_waits_of_an_application_at_the_hub_of_the_transport_is_bounded_and_goes_on() {
+    const STREAMS: usize = 600;
+    let mut hubs = hubs();
+    let mut client = caller(&mut hubs);
+    let text = "x".repeat(60_000);
+    let message = hubs.worlds[1].message("greet.Request", &[("name", Leaf::Text(&text))]);
+    let mut calls = Vec::new();
+    for _ in 0..STREAMS {
+        let call = client.next_call();
+        let request = client.request(call, CHAT);
+        hubs.worlds[1].handle(&client, Descriptor::Request(request)).unwrap();
+        let message = client.write(&message);
+        hubs.worlds[1].handle(&client, Descriptor::Message { call, message }).unwrap();
+        hubs.run(&mut [(1, &mut client)]);
+        while let Some(event) = hubs.worlds[0].hub.poll_remote() {
+            if let RemoteEvent::Begin(begun) = event {
+                calls.push(begun.call);
+            }
+        }
+    }
+    assert_eq!(calls.len(), STREAMS);
+    // The transport takes one message after the other: 32 MiB were there at first.
+    let mut at_once = 0;
+    for call in &calls {
+        at_once += usize::from(hubs.worlds[0].hub.next_remote_item(*call).is_some());
+    }
+    assert!(at_once < STREAMS, "all of them waited at the transport's hub");
+    assert!(at_once > STREAMS / 2, "{at_once}");
+    let mut taken = at_once;
+    for _ in 0..4 {
+        hubs.run(&mut [(1, &mut client)]);
+        while hubs.worlds[0].hub.poll_remote().is_some() {}
+        for call in &calls {
+            taken += usize::from(hubs.worlds[0].hub.next_remote_item(*call).is_some());
+        }
+    }
+    assert_eq!(taken, STREAMS, "those that waited elsewhere came");
+    assert!(client.ends().is_empty(), "and no stream was ended for it");
+}

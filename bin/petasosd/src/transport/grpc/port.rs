@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::super::mail::Inbox;
 use super::serving::Front;
+use crate::common::run_anywhere;
 
 /// Where gRPC clients call.
 pub struct Port {
@@ -91,6 +92,7 @@ impl Port {
         };
         let is_over = self.is_over.clone();
         let run = move || {
+            run_anywhere();
             runtime.block_on(run(listener, server));
             is_over.store(true, Ordering::Release);
         };
