@@ -15,6 +15,7 @@ use petasos_engine::{Application as Number, CallId, Peer};
 use petasos_message::NativeMsg;
 
 use crate::host::{Export, HubId};
+use crate::passing::Passing;
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
 use crate::routes::Routes;
 use crate::{Binding, BoundMethod};
@@ -250,56 +251,6 @@ pub(crate) struct Entry {
     pub(crate) is_told: bool,
     /// The transport has a message for which there was no room.
     pub(crate) is_refused: bool,
-}
-
-/// What waits in calls that pass a hub.
-#[derive(Debug, Default)]
-pub(crate) struct Passing {
-    /// Bytes, by the number of the application.
-    bytes: HashMap<u32, usize>,
-    /// Calls of an application of which the carriers have messages for which there is no room.
-    refused: HashMap<u32, Vec<RemoteCall>>,
-}
-
-impl Passing {
-    /// As much of an application waits, before no more is taken from a carrier.
-    const BYTES_MAX: usize = 32 << 20;
-
-    fn add(&mut self, payer: u32, bytes: usize) {
-        if bytes > 0 {
-            *self.bytes.entry(payer).or_default() += bytes;
-        }
-    }
-
-    pub(crate) fn remove(&mut self, payer: u32, bytes: usize) {
-        if let Some(all) = self.bytes.get_mut(&payer) {
-            *all -= bytes;
-            if *all == 0 {
-                self.bytes.remove(&payer);
-            }
-        }
-    }
-
-    /// Whether more of an application may wait. If not, the call is told when it may.
-    pub(crate) fn has_room(&mut self, payer: u32, call: RemoteCall) -> bool {
-        let has_room = self.bytes.get(&payer).is_none_or(|bytes| *bytes < Passing::BYTES_MAX);
-        if !has_room {
-            let refused = self.refused.entry(payer).or_default();
-            if !refused.contains(&call) {
-                refused.push(call);
-            }
-        }
-        has_room
-    }
-
-    /// Those that were refused, if there is room again.
-    fn take_refused(&mut self, payer: u32) -> Vec<RemoteCall> {
-        let has_room = self.bytes.get(&payer).is_none_or(|bytes| *bytes < Passing::BYTES_MAX);
-        if has_room && !self.refused.is_empty() {
-            return self.refused.remove(&payer).unwrap_or_default();
-        }
-        Vec::new()
-    }
 }
 
 /// The calls that have one end beyond this host.

@@ -50,6 +50,7 @@ mod known;
 mod limits;
 mod numbers;
 mod outgoing;
+mod passing;
 mod peers;
 mod remembered;
 mod remote;
