@@ -137,7 +137,7 @@ pub struct Options {
     /// How many threads run the datapaths of applications (shared runtimes). An application gets
     /// the one that has the fewest. The first also has the sockets of the service: calls to and
     /// from other hosts pass it.
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(long, value_name = "N", default_value_t = 1, overrides_with = "runtimes",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub runtimes: u32,
 
