@@ -9,9 +9,11 @@ use std::path::Path;
 
 use petasos::Security;
 use petasos_service::{Hub, SchemaLimits};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::member::Heaps;
 use crate::options::Options;
+use crate::runtime::set::no_processor;
 use crate::transport::{Transport, TransportConfig};
 use crate::{metrics, plugins, policies, schemas, takeover, token};
 
@@ -25,6 +27,7 @@ const SOCKET_BYTES_MAX: usize = 103;
 /// What is wrong.
 pub fn run(options: &Options) -> Result<String, String> {
     plugins::load(&options.plugin)?;
+    runtimes(options)?;
     options.token_file.as_deref().map(token::read).transpose()?;
     let rules = options.policies.as_deref().map(policies::read).transpose()?.unwrap_or_default();
     schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
@@ -43,6 +46,25 @@ pub fn run(options: &Options) -> Result<String, String> {
     transport(options, options.security.security()?)?;
     let policies = if rules.len() == 1 { "policy" } else { "policies" };
     Ok(format!("the configuration is valid: {} {policies}", rules.len()))
+}
+
+/// Checks that the runtimes can run where they are to.
+///
+/// # Errors
+/// What is wrong.
+pub fn runtimes(options: &Options) -> Result<(), String> {
+    let (cpus, runtimes) =
+        (options.cpus.len(), options.runtimes as usize + options.dedicated_runtime.len());
+    if cpus > runtimes {
+        return Err(format!("--cpus has {cpus} processors for {runtimes} runtimes"));
+    }
+    let may = sched_getaffinity(None);
+    let may = may.map_err(|error| format!("cannot see the processors: {error}"))?;
+    let is_there = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU && may.is_set(*cpu as usize);
+    match options.cpus.iter().find(|cpu| !is_there(cpu)) {
+        Some(cpu) => Err(format!("--cpus: {}", no_processor(*cpu))),
+        None => Ok(()),
+    }
 }
 
 /// Checks how other hosts are reached, at other ports.

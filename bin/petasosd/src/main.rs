@@ -91,6 +91,8 @@ struct Parts {
 fn run(options: &Options) -> Result<(), String> {
     raise_descriptors();
     plugins::load(&options.plugin)?;
+    // What is wrong with these is found before anything begins, or is taken over.
+    check::runtimes(options)?;
     let security = options.security.security()?;
     let (schemas, keeper) = schemas::open(&options.prefetch, options.schema_cache.as_deref())?;
     let Parts { listener, mut control, desk, takeover, listeners } = match options.takeover {

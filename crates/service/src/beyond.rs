@@ -84,7 +84,7 @@ pub struct Outgoing {
 /// Who calls from another host. The same for all calls of a session.
 #[derive(Clone, Debug)]
 pub struct RemoteCaller {
-    /// Tells it from others: from [`Hub::remote_peer`].
+    /// Tells it from others: from [`Hub::remote_peer`](crate::Hub::remote_peer).
     pub peer: Peer,
     /// Its name, if it is proved.
     pub identity: Option<Arc<str>>,

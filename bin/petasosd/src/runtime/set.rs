@@ -16,6 +16,7 @@ use petasos_attach::Applicant;
 use petasos_base::Time;
 use petasos_engine::Application as Number;
 use petasos_service::HubId;
+use rustix::io::Errno;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use super::moving::Moving;
@@ -152,9 +153,7 @@ impl RuntimeSet {
         let row = self.row_mut(id).ok_or_else(|| format!("there is no runtime {}", id.0))?;
         let cpus = match cpu {
             None => any,
-            Some(cpu) if cpu as usize >= CpuSet::MAX_CPU => {
-                return Err(format!("there is no processor {cpu}"));
-            }
+            Some(cpu) if cpu as usize >= CpuSet::MAX_CPU => return Err(no_processor(cpu)),
             Some(cpu) => {
                 let mut one = CpuSet::new();
                 one.set(cpu as usize);
@@ -163,6 +162,8 @@ impl RuntimeSet {
         };
         let set = sched_setaffinity(Some(row.thread), &cpus);
         set.map_err(|error| match cpu {
+            // No processor of the set is one that this process may use.
+            Some(cpu) if error == Errno::INVAL => no_processor(cpu),
             Some(cpu) => format!("runtime {} cannot run on processor {cpu}: {error}", id.0),
             None => format!("runtime {} cannot run on all processors: {error}", id.0),
         })?;
@@ -228,6 +229,11 @@ impl RuntimeSet {
         }
         has_moved | is_left
     }
+}
+
+/// What is wrong with a processor that the service cannot run on.
+pub fn no_processor(cpu: u32) -> String {
+    format!("there is no processor {cpu} that this process may use")
 }
 
 impl Row {

@@ -52,6 +52,9 @@ fn what_is_wrong_is_said_in_a_line() {
     let long = format!("/{}", "x".repeat(200));
     for (arguments, why) in [
         (&["--policies", &*policies][..], "policies.json: policy 1: there is no kind `nul`"),
+        (&["--cpus", "0,1"], "--cpus has 2 processors for 1 runtimes"),
+        (&["--cpus", "4000000000"], "--cpus: there is no processor 4000000000 that this process"),
+        (&["--cpus", "1023"], "--cpus: there is no processor 1023 that this process may use"),
         (&["--policies", "/nowhere/policies.json"], "cannot read /nowhere/policies.json"),
         (
             &["--listen", "0.0.0.0:7700"],
