@@ -186,9 +186,7 @@ impl RuntimeSet {
     pub fn is_changing(&self) -> bool {
         !self.moving.is_empty() || self.rows.iter().any(|row| row.state == State::Leaves)
     }
-}
 
-impl RuntimeSet {
     /// The applications of which one attaches once more, as it is told to: several if a process has
     /// several of one name. Gives their numbers until now, and where they go if that was said.
     pub fn awaited(&self, applicant: &Applicant) -> (Vec<Number>, Option<HubId>) {

@@ -15,7 +15,7 @@ use petasos_admin::{
 use petasos_base::SystemClock;
 
 use crate::replaced::chain::Chain;
-use crate::replaced::traffic::{Counting, Counts, Done, Load};
+use crate::replaced::traffic::{Counting, Load, check};
 use crate::support::managed::{WorkClient, WorkServer};
 use crate::support::*;
 
@@ -90,19 +90,6 @@ impl Operator {
             its == [to]
         });
     }
-}
-
-fn check(counts: &Counts, loads: &[Done]) {
-    for done in loads {
-        assert_eq!(done.failed, Vec::<String>::new());
-        assert!(done.ids.len() > 20, "{} is too few", done.ids.len());
-        println!("{} went through, the longest pause was {:?}", done.ids.len(), done.gap);
-    }
-    let counts = counts.lock().unwrap();
-    let all = loads.iter().map(|done| done.ids.len()).sum::<usize>();
-    assert_eq!(counts.len(), all, "all have run");
-    assert!(counts.values().all(|count| *count == 1), "and none twice");
-    assert!(loads.iter().flat_map(|done| &done.ids).all(|id| counts.contains_key(id)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use petasos::{Code, Loop, ServiceChoice};
 
 use super::chain::Chain;
 use super::hostile;
-use super::traffic::{Counting, Counts, Done, Load};
+use super::traffic::{Counting, Load, check};
 use crate::certificates::{Authority, Folder};
 use crate::support::managed::WorkClient;
 use crate::support::*;
@@ -14,19 +14,6 @@ use crate::support::*;
 /// Two addresses of loopback, as two hosts have them.
 const HERE: &str = "127.0.0.1:0";
 const THERE: &str = "127.0.0.2:0";
-
-fn check(counts: &Counts, loads: &[Done]) {
-    for done in loads {
-        assert_eq!(done.failed, Vec::<String>::new());
-        assert!(done.ids.len() > 20, "{} is too few", done.ids.len());
-        println!("{} went through, the longest pause was {:?}", done.ids.len(), done.gap);
-    }
-    let counts = counts.lock().unwrap();
-    let all = loads.iter().map(|done| done.ids.len()).sum::<usize>();
-    assert_eq!(counts.len(), all, "all have run");
-    assert!(counts.values().all(|count| *count == 1), "and none twice");
-    assert!(loads.iter().flat_map(|done| &done.ids).all(|id| counts.contains_key(id)));
-}
 
 /// Calls and streams from `here` to `there`.
 fn loads(here: &Chain, there: SocketAddr) -> [Load; 2] {

@@ -78,6 +78,20 @@ pub struct Done {
     pub gap: Duration,
 }
 
+/// All that came back has run, and nothing ran twice, was lost or has failed.
+pub fn check(counts: &Counts, loads: &[Done]) {
+    for done in loads {
+        assert_eq!(done.failed, Vec::<String>::new());
+        assert!(done.ids.len() > 20, "{} is too few", done.ids.len());
+        println!("{} went through, the longest pause was {:?}", done.ids.len(), done.gap);
+    }
+    let counts = counts.lock().unwrap();
+    let all = loads.iter().map(|done| done.ids.len()).sum::<usize>();
+    assert_eq!(counts.len(), all, "all have run");
+    assert!(counts.values().all(|count| *count == 1), "and none twice");
+    assert!(loads.iter().flat_map(|done| &done.ids).all(|id| counts.contains_key(id)));
+}
+
 /// An application that calls until it is stopped.
 pub struct Load {
     thread: JoinHandle<Done>,
