@@ -236,8 +236,6 @@ pub(crate) struct Entry {
     pub(crate) is_void: bool,
     /// Messages that waited were dropped: its end is not to wait behind those before them.
     pub(crate) is_cut: bool,
-    /// Bytes of messages that wait in this half of a call that passes the hub.
-    pub(crate) through_bytes: usize,
     /// Bytes of messages that another hub has, and has not said that it has taken.
     pub(crate) untaken_bytes: usize,
     /// Until the transport has it.
@@ -320,7 +318,6 @@ impl Remote {
             is_counted,
             is_void: false,
             is_cut: false,
-            through_bytes: 0,
             untaken_bytes: 0,
             application,
             id,
@@ -341,7 +338,7 @@ impl Remote {
         let mut entry = self.calls.remove(call)?;
         self.names.release(call);
         self.counted -= usize::from(entry.is_counted);
-        self.passed(&mut entry, usize::MAX);
+        self.passed(entry.through.as_deref().map(|through| through.payer), entry.bytes);
         if std::mem::take(&mut entry.is_refused) {
             self.queues[entry.carrier.queue()].push_back(Queued::Room(call));
         }
@@ -358,6 +355,9 @@ impl Remote {
         let Some(begin) = &mut entry.begin else { return 0 };
         let bytes = message.as_ref().map_or(0, |message| message.image().len());
         entry.bytes += bytes;
+        if let Some(through) = &entry.through {
+            self.passing.add(through.payer, bytes);
+        }
         (begin.message, begin.metadata, begin.deadline) = (message, metadata, deadline);
         self.queues[entry.carrier.queue()].push_back(Queued::Begin(call));
         bytes
@@ -373,7 +373,6 @@ impl Remote {
         entry.bytes += bytes;
         entry.items.push_back(item);
         if let Some(through) = &entry.through {
-            entry.through_bytes += bytes;
             self.passing.add(through.payer, bytes);
         }
         // What is not with the transport yet is looked at when it is.
@@ -408,26 +407,16 @@ impl Remote {
         entry.is_cut = true;
         // What waited for a window to open does so no more: the end is told of again.
         entry.is_told = false;
-        let passed = entry.through.as_ref().map(|through| through.payer);
-        if let Some(payer) = passed {
-            entry.through_bytes -= bytes;
-            self.passing.remove(payer, bytes);
-            self.tell_passing(payer);
-        }
+        let payer = entry.through.as_deref().map(|through| through.payer);
+        self.passed(payer, bytes);
         (bytes, had_end)
     }
 
-    /// Something of a half of a call that passes this hub has gone on: at most so many bytes.
-    pub(crate) fn passed(&mut self, entry: &mut Entry, bytes: usize) {
-        let Some(payer) = entry.through.as_ref().map(|through| through.payer) else { return };
-        let bytes = bytes.min(entry.through_bytes);
-        entry.through_bytes -= bytes;
+    /// So many bytes of a half of a call wait no more, if the call passes this hub. Tells calls that
+    /// were refused for what waits of their application, if that is little enough now.
+    pub(crate) fn passed(&mut self, payer: Option<u32>, bytes: usize) {
+        let Some(payer) = payer else { return };
         self.passing.remove(payer, bytes);
-        self.tell_passing(payer);
-    }
-
-    /// Tells calls that were refused for what waits of their application, if that is less now.
-    pub(crate) fn tell_passing(&mut self, payer: u32) {
         for call in self.passing.take_refused(payer) {
             self.tell_room(call);
         }

@@ -60,11 +60,13 @@ impl<M: Memory> Hub<M> {
                     let bytes = begin.message.as_ref().map_or(0, |message| message.image().len());
                     entry.bytes -= bytes;
                     entry.carried_bytes = bytes;
+                    let payer = entry.through.as_deref().map(|through| through.payer);
                     if !entry.items.is_empty() {
                         entry.is_told = true;
                         remote.queues[queue].push_front(Queued::Ready(call));
                     }
                     let application = entry.application;
+                    remote.passed(payer, bytes);
                     if let Some(application) = self.application(application) {
                         application.beyond.remove(bytes);
                         application.carried_bytes += bytes;
@@ -96,10 +98,7 @@ impl<M: Memory> Hub<M> {
         let is_kept = is_ended && entry.untaken_bytes > 0 && !entry.is_cut;
         entry.is_void |= is_kept;
         if let Some((other, payer)) = entry.through.as_ref().map(|it| (it.other, it.payer)) {
-            let passed = bytes.min(entry.through_bytes);
-            entry.through_bytes -= passed;
-            remote.passing.remove(payer, passed);
-            remote.tell_passing(payer);
+            remote.passed(Some(payer), bytes);
             remote.tell_room(other);
         }
         let mut counted = if is_crossing { 0 } else { bytes };
