@@ -412,8 +412,8 @@ impl Remote {
         (bytes, had_end)
     }
 
-    /// So many bytes of a half of a call wait no more, if the call passes this hub. Tells calls that
-    /// were refused for what waits of their application, if that is little enough now.
+    /// So many bytes of a half of a call wait no more, if the call passes this hub. Tells calls
+    /// that were refused for what waits of their application, if that is little enough now.
     pub(crate) fn passed(&mut self, payer: Option<u32>, bytes: usize) {
         let Some(payer) = payer else { return };
         self.passing.remove(payer, bytes);
