@@ -25,7 +25,7 @@ use crate::{
 
 use aside::Aside;
 pub use aside::AsideLoad;
-pub use change::{ChangeError, Left};
+pub use change::{ChangeError, Left, Replaced};
 
 /// Where in a chain: 0 is next to the application.
 pub type Place = usize;

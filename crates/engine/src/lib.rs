@@ -39,7 +39,7 @@ pub use absent::{Absent, Without};
 pub use call::{Application, Call, CallId, MethodId, Peer};
 pub use datapath::{
     AsideLoad, ChangeError, Counts, Datapath, EngineCounts, Full, Gone, Left, Next, Place,
-    Submission, Turn,
+    Replaced, Submission, Turn,
 };
 pub use engine::{BATCH_MAX, Engine};
 pub use field::{FieldError, FieldId, FieldKind, Fields, Schema, Value};

@@ -127,7 +127,7 @@ impl Datapath {
 
     /// Puts an engine of another policy, or of the same one configured anew, in the place of the
     /// one that is there. It goes on from that one's state, and what that one held comes to it
-    /// again.
+    /// again. Gives what undoes that.
     ///
     /// # Errors
     /// See [`ChangeError`]. Except after [`ChangeError::Broken`], the earlier engine goes on.
@@ -136,17 +136,44 @@ impl Datapath {
         place: Place,
         policy: Arc<dyn Policy>,
         schema: &mut dyn Schema,
+    ) -> Result<Replaced, ChangeError> {
+        self.replace_by(place, policy, None, schema)
+    }
+
+    /// Undoes that an engine was [replaced](Datapath::replace), before anything has passed: one of
+    /// its policy goes on from the state that it had. What the other has of its own is dropped: an
+    /// earlier version does not know the states of a later one.
+    ///
+    /// # Errors
+    /// As [`Datapath::replace`].
+    pub fn replace_back(
+        &mut self,
+        place: Place,
+        policy: Arc<dyn Policy>,
+        replaced: &Replaced,
+        schema: &mut dyn Schema,
     ) -> Result<(), ChangeError> {
+        self.replace_by(place, policy, Some(replaced), schema).map(drop)
+    }
+
+    fn replace_by(
+        &mut self,
+        place: Place,
+        policy: Arc<dyn Policy>,
+        back_to: Option<&Replaced>,
+        schema: &mut dyn Schema,
+    ) -> Result<Replaced, ChangeError> {
         self.check(place)?;
         let Decomposed { key, policy: earlier, state, counts } = self.decompose(place, schema);
-        let engine = policy.engine(state.as_ref()).map_err(ChangeError::from);
+        let goes_on_from = back_to.map_or(state.as_ref(), |replaced| replaced.state.as_ref());
+        let engine = policy.engine(goes_on_from).map_err(ChangeError::from);
         let placed = engine.and_then(|engine| self.admitted(key, engine, policy, schema));
         let (placed, result) = match placed {
             Ok(placed) => (placed, Ok(())),
             Err(refused) => self.restored(key, earlier, state.as_ref(), Some(refused), schema),
         };
         self.chain.insert(place, Placed { counts, ..placed });
-        result
+        result.map(|()| Replaced { state })
     }
 
     /// Moves the engine at `from` so that it is at `to` then. Items pass every engine once: those
@@ -327,6 +354,13 @@ pub struct Left {
     passed: Vec<u32>,
     /// As of [`Datapath::freed`] then. Later, the items may be others.
     freed: u64,
+}
+
+/// What undoes that an engine was replaced.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// What it has left.
+    state: Option<State>,
 }
 
 /// What is left of an engine.

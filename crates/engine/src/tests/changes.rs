@@ -86,6 +86,22 @@ fn e5_a_successor_goes_on_from_the_state_and_with_what_was_held() {
 }
 
 #[test]
+fn e5_what_undoes_a_replacement_goes_on_from_the_state_before_it() {
+    let (mut datapath, seen) = datapath(&[Habit::Pass]);
+    let schema = &mut TestSchema::default();
+    let earlier = datapath.policy(0).cloned().unwrap();
+    request(&mut datapath, 1);
+    datapath.run(Time::ZERO);
+    let replaced = datapath.replace(0, policy(9, Habit::Pass, &seen), schema).unwrap();
+    // Its own state is of no use to an earlier version.
+    request(&mut datapath, 2);
+    datapath.run(Time::ZERO);
+    datapath.replace_back(0, earlier, &replaced, schema).unwrap();
+    let state = datapath.detach(0, schema).unwrap().unwrap();
+    assert_eq!(state.json, "1");
+}
+
+#[test]
 fn e5_a_refused_change_leaves_the_earlier_engine_with_its_state() {
     let (mut datapath, seen) = datapath(&[Habit::Pass]);
     request(&mut datapath, 1);

@@ -73,7 +73,7 @@ impl Rig {
 
     /// Puts another policy's engine in the place of the one that is there.
     pub fn replace(&mut self, policy: &Arc<dyn Policy>) -> Result<(), ChangeError> {
-        self.datapath.replace(0, Arc::clone(policy), &mut self.schema)
+        self.datapath.replace(0, Arc::clone(policy), &mut self.schema).map(drop)
     }
 
     pub fn detach(mut self) -> Option<State> {
