@@ -8,7 +8,7 @@ use petasos_base::Time;
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_engine::{
     Application as Number, CallId, ChangeError, Datapath, Direction, Left, Peer, Place, Policy,
-    Submission,
+    Replaced, Submission,
 };
 use petasos_message::{NativeMsg, Types};
 use petasos_shm::OwnedHeap;
@@ -141,6 +141,8 @@ pub struct Application<M> {
     /// Of the message that waits for room in the receive heap.
     pub(crate) wanted_bytes: u64,
     pub(crate) stats: Stats,
+    /// What turns that were metered took for it.
+    pub(crate) processor_ns: u64,
     /// The other ends of messages that it was given in this turn.
     pub(crate) given: Vec<(Number, CallId)>,
     /// Messages that are told of, and their places in the receive heap. Empty between turns, since
@@ -197,6 +199,7 @@ impl<M: Memory> Application<M> {
             released: Released::new(),
             wanted_bytes: 0,
             stats: Stats::default(),
+            processor_ns: 0,
             given: Vec::new(),
             unwritten: Vec::new(),
         }
@@ -280,12 +283,31 @@ impl<M: Memory> Application<M> {
         self.datapath.take_out(place, &mut self.fields)
     }
 
-    /// Replaces the engine at `place` by one of another policy, which goes on from its state.
+    /// Replaces the engine at `place` by one of another policy, which goes on from its state. Gives
+    /// what undoes that.
     ///
     /// # Errors
     /// See [`ChangeError`].
-    pub fn replace(&mut self, place: Place, policy: Arc<dyn Policy>) -> Result<(), ChangeError> {
+    pub fn replace(
+        &mut self,
+        place: Place,
+        policy: Arc<dyn Policy>,
+    ) -> Result<Replaced, ChangeError> {
         self.datapath.replace(place, policy, &mut self.fields)
+    }
+
+    /// Undoes that an engine of a policy was [replaced](Application::replace), before anything has
+    /// passed.
+    ///
+    /// # Errors
+    /// See [`ChangeError`].
+    pub fn replace_back(
+        &mut self,
+        place: Place,
+        policy: Arc<dyn Policy>,
+        replaced: &Replaced,
+    ) -> Result<(), ChangeError> {
+        self.datapath.replace_back(place, policy, replaced, &mut self.fields)
     }
 
     /// Moves the engine at `from` to `to`.

@@ -115,9 +115,15 @@ impl Host {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Lets no application serve under a name.
-    pub(crate) fn reserve(&self, name: &str) {
-        self.names().reserved.insert(name.into());
+    /// Lets no application serve under these names, and under others that were reserved before.
+    pub(crate) fn reserve(&self, reserved: &[&str]) -> Result<(), HubError> {
+        let names = &mut *self.names();
+        if let Some(name) = reserved.iter().find(|name| names.servers.contains_key(**name)) {
+            return Err(HubError::NameTaken((*name).to_owned()));
+        }
+        names.reserved = reserved.iter().map(|name| Arc::from(*name)).collect();
+        self.note_change();
+        Ok(())
     }
 
     /// A hub has a transport.

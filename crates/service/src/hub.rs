@@ -108,9 +108,12 @@ impl<M: Memory> Hub<M> {
         Ok(TargetId(index as u32))
     }
 
-    /// Lets no application serve under a name.
-    pub fn reserve(&mut self, name: &str) {
-        self.host.reserve(name);
+    /// Lets no application serve under these names, and under others that were reserved before.
+    ///
+    /// # Errors
+    /// [`HubError::NameTaken`]: an application does.
+    pub fn reserve(&mut self, names: &[&str]) -> Result<(), HubError> {
+        self.host.reserve(names)
     }
 
     /// An application serves what it has bound under a name.
@@ -171,16 +174,43 @@ impl<M: Memory> Hub<M> {
 
     /// Runs all datapaths once, and passes on what has passed them. Says whether anything moved.
     pub fn turn(&mut self, now: Time) -> bool {
-        self.turn_each(now, |datapath| datapath.run(now))
+        self.turn_each::<false>(now, |datapath| datapath.run(now), |_, _| ())
     }
 
     /// The same, and measures by a clock what engines cost.
     pub fn turn_sampled(&mut self, now: Time, clock: &dyn Fn() -> Time) -> bool {
-        self.turn_each(now, |datapath| datapath.run_sampled(now, clock))
+        self.turn_each::<false>(now, |datapath| datapath.run_sampled(now, clock), |_, _| ())
     }
 
+    /// The same, and measures by a clock what each application costs
+    /// ([`Application::processor_ns`]); what engines cost, too, if it `is_sampled`.
+    pub fn turn_metered(&mut self, now: Time, is_sampled: bool, clock: &dyn Fn() -> Time) -> bool {
+        let mut begin = clock();
+        let charge = |application: &mut Application<M>, has_moved: bool| {
+            let end = clock();
+            if has_moved {
+                application.charge_processor(end.nanos_since(begin));
+            }
+            begin = end;
+        };
+        match is_sampled {
+            true => {
+                let run = |datapath: &mut Datapath| datapath.run_sampled(now, clock);
+                self.turn_each::<true>(now, run, charge)
+            }
+            false => self.turn_each::<true>(now, |datapath| datapath.run(now), charge),
+        }
+    }
+
+    /// Does the work of all applications. If it is metered, `charge` is told after each whether it
+    /// moved anything.
     #[inline]
-    fn turn_each(&mut self, now: Time, run: impl Fn(&mut Datapath) -> Turn) -> bool {
+    fn turn_each<const IS_METERED: bool>(
+        &mut self,
+        now: Time,
+        run: impl Fn(&mut Datapath) -> Turn,
+        mut charge: impl FnMut(&mut Application<M>, bool),
+    ) -> bool {
         let mut has_moved = false;
         self.wake_at = Time::NEVER;
         self.forget_old_exports();
@@ -190,11 +220,11 @@ impl<M: Memory> Hub<M> {
         for &number in &numbers {
             let application = self.applications.get_mut(&number).expect("none goes meanwhile");
             let turn = run(&mut application.datapath);
-            has_moved |= turn.has_worked;
+            let mut has_worked = turn.has_worked;
             self.wake_at = self.wake_at.min(turn.wake_at);
-            has_moved |= self.pass_on(Number(number), now);
+            has_worked |= self.pass_on(Number(number), now);
             let application = self.applications.get_mut(&number).expect("none goes meanwhile");
-            has_moved |= application.deliver(now);
+            has_worked |= application.deliver(now);
             application.free_void();
             application.end_unread(now);
             let is_calm = application.is_calm();
@@ -203,8 +233,13 @@ impl<M: Memory> Hub<M> {
             }
             if !is_calm {
                 let (moved, due) = self.mind_beyond(Number(number), now);
-                has_moved |= moved;
+                has_worked |= moved;
                 self.wake_at = self.wake_at.min(due);
+            }
+            has_moved |= has_worked;
+            if IS_METERED {
+                let application = self.applications.get_mut(&number).expect("none goes meanwhile");
+                charge(application, has_worked);
             }
         }
         self.turn = numbers;

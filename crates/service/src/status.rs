@@ -19,6 +19,17 @@ pub struct Load {
 }
 
 impl<M: Memory> Application<M> {
+    /// For how long the service has worked for it, in turns that were metered
+    /// ([`Hub::turn_metered`](crate::Hub::turn_metered)).
+    pub fn processor_ns(&self) -> u64 {
+        self.processor_ns
+    }
+
+    /// The service has worked for it for so long, in a turn or besides.
+    pub fn charge_processor(&mut self, ns: u64) {
+        self.processor_ns = self.processor_ns.saturating_add(ns);
+    }
+
     /// What is under way.
     pub fn load(&self) -> Load {
         Load {

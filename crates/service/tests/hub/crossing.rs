@@ -149,7 +149,7 @@ fn names_and_services_are_those_of_the_host() {
     assert_eq!(numbers, [0, 1], "no number is given twice");
     let taken = hubs.worlds[0].hub.serve(client.number, "greeter");
     assert!(matches!(taken, Err(HubError::NameTaken(_))));
-    hubs.worlds[0].hub.reserve("elsewhere");
+    hubs.worlds[0].hub.reserve(&["elsewhere"]).expect("nobody has it");
     let reserved = hubs.worlds[1].hub.serve(server.number, "elsewhere");
     assert!(matches!(reserved, Err(HubError::Reserved(_))));
     for world in &hubs.worlds {
