@@ -95,7 +95,7 @@ fn policies_and_quotas_are_shown_and_changed() {
     let list = daemon.json(&["policy", "list"]);
     assert_eq!(list["policies"][1]["configuration"], json!({"rate_per_s": 6}));
     assert!(list["file"].as_str().is_some_and(|file| file.ends_with("policies.json")));
-    daemon.ctl(&["policy", "reload"]).success();
+    daemon.ctl(&["reload"]).success();
     assert_eq!(daemon.json(&["policy", "list"])["policies"].as_array().map(Vec::len), Some(1));
     daemon.ctl(&["quota", "set", "shop", "--items", "9"]).success();
     daemon.ctl(&["quota", "set", "--message-bytes", "4096"]).success();

@@ -12,7 +12,9 @@
 //! - Messages, connections, calls and their time are bounded ([`config`]).
 
 mod audit;
+mod changes;
 mod copies;
+mod reload;
 mod roles;
 mod service;
 mod stats;
@@ -29,6 +31,7 @@ use petasos_attach::{Bound, Credentials};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::net::UnixListener;
 
+use crate::configuration::Reader;
 use crate::control::World;
 use crate::metrics;
 use crate::names::Account;
@@ -53,8 +56,6 @@ pub struct AdminOptions {
     pub viewers: Vec<Account>,
     /// Where the audit log is written, besides memory.
     pub audit: Option<PathBuf>,
-    /// The file of policies, for reloads.
-    pub policies: Option<PathBuf>,
     /// Where what is counted is served to scrapers.
     pub metrics: Option<metrics::Place>,
 }
@@ -98,18 +99,18 @@ impl Desk {
     ///
     /// # Errors
     /// What is wrong with the socket or the audit log, or what the system refuses.
-    pub fn open(options: AdminOptions) -> Result<Desk, String> {
+    pub fn open(options: AdminOptions, reader: Reader) -> Result<Desk, String> {
         let socket = Bound::new(&options.socket, options.mode());
         let failed = |error| format!("cannot listen at {}: {error}", options.socket.display());
         let socket = socket.map_err(failed)?;
-        Desk::on(socket, options)
+        Desk::on(socket, options, reader)
     }
 
     /// Begins to serve operators at a socket.
     ///
     /// # Errors
     /// What is wrong with the audit log, or what the system refuses.
-    pub fn on(socket: Bound, options: AdminOptions) -> Result<Desk, String> {
+    pub fn on(socket: Bound, options: AdminOptions, reader: Reader) -> Result<Desk, String> {
         let path = options.socket.display().to_string();
         let failed = |error: &dyn std::fmt::Display| format!("cannot listen at {path}: {error}");
         let audit = Audit::new(options.audit.as_deref())?;
@@ -118,7 +119,7 @@ impl Desk {
         let wake = Arc::new(wake.map_err(|error| failed(&error))?);
         let (sender, jobs) = sync_channel(JOBS_MAX);
         let jobs_to_loop = JobSender { jobs: sender, wake: wake.clone() };
-        let front = Front::new(jobs_to_loop, Roles::new(options.viewers), audit, options.policies);
+        let front = Front::new(jobs_to_loop, Roles::new(options.viewers), audit, reader);
         let counted = front.clone();
         let scraped =
             options.metrics.map(|place| metrics::serve(place, move || counted.clone().metrics()));
@@ -127,12 +128,13 @@ impl Desk {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
         let drain = Drain::new();
-        let until = drain.clone();
+        let (until, reloading) = (drain.clone(), front.clone());
         let thread = std::thread::Builder::new().name("petasosd-admin".to_owned());
         let serving = thread.spawn(move || {
             if let Some(scraped) = scraped {
                 runtime.spawn(scraped);
             }
+            runtime.spawn(reload::on_signals(reloading));
             runtime.block_on(serve(listener, routes, until));
         });
         serving.map_err(|error| failed(&error))?;

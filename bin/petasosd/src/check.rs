@@ -11,11 +11,12 @@ use petasos::Security;
 use petasos_service::{Hub, SchemaLimits};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
+use crate::configuration::Configuration;
 use crate::member::Heaps;
 use crate::options::Options;
 use crate::runtime::set::no_processor;
 use crate::transport::{Transport, TransportConfig};
-use crate::{metrics, plugins, policies, schemas, takeover, token};
+use crate::{metrics, schemas, takeover, token};
 
 /// The longest path of a socket, in bytes: those of Unix sockets have 107, and it is bound with
 /// `.new` behind it first.
@@ -25,11 +26,11 @@ const SOCKET_BYTES_MAX: usize = 103;
 ///
 /// # Errors
 /// What is wrong.
-pub fn run(options: &Options) -> Result<String, String> {
-    plugins::load(&options.plugin)?;
+pub fn run(configuration: Configuration) -> Result<String, String> {
+    let options = &configuration.options.clone();
     runtimes(options)?;
     options.token_file.as_deref().map(token::read).transpose()?;
-    let rules = options.policies.as_deref().map(policies::read).transpose()?.unwrap_or_default();
+    let rules = configuration.begin()?.rules.unwrap_or_default();
     schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
     let takeover = takeover::path_beside(&options.socket);
     for path in [&options.socket, &options.admin_socket(), &takeover] {

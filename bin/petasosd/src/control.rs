@@ -14,7 +14,10 @@ pub mod change;
 mod error;
 mod in_force;
 mod plan;
+mod plugins;
+pub mod prepare;
 mod quotas;
+mod reload;
 mod rules;
 mod runtimes;
 
@@ -27,15 +30,20 @@ use petasos::grpc::Refusals;
 use petasos_engine::{Application as Number, Policy};
 use petasos_service::{Application, Gone, HubId, Schemas};
 
+use crate::configuration::{Live, Whole};
+use crate::made::Made;
 use crate::member::{Heaps, Member};
-use crate::policies::{Made, Policies};
+use crate::names::Names;
+use crate::plugins::{LeftPlugin, Plugins};
+use crate::policies::Policies;
 use crate::runtime::Runtime;
 use crate::runtime::set::RuntimeSet;
 use crate::schemas::Keeper;
+use crate::transport::Transport;
 pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
 pub use plan::describe;
-pub use quotas::Quotas;
+pub use quotas::{Quota, Quotas};
 
 /// All that operators see and change.
 pub struct World<'a> {
@@ -47,6 +55,8 @@ pub struct World<'a> {
     pub set: &'a mut RuntimeSet,
     /// What applies to applications.
     pub control: &'a mut Control,
+    /// To and from other hosts, if there is one.
+    pub transport: Option<&'a mut Transport>,
 }
 
 /// What applies to applications.
@@ -55,6 +65,12 @@ pub struct Control {
     policies: Policies,
     /// What those that attach may have.
     pub quotas: Quotas,
+    /// Who may attach under which name.
+    pub names: Names,
+    /// Of which policies can be made.
+    pub plugins: Plugins,
+    /// Plug-ins that were there.
+    left: Vec<LeftPlugin>,
     /// By the address of the policy.
     known: HashMap<usize, Known>,
     file: Option<PathBuf>,
@@ -78,10 +94,15 @@ pub struct Known {
 }
 
 impl Control {
-    /// With a rule set, which was read from this file.
-    pub fn new(policies: Policies, file: Option<PathBuf>) -> Control {
-        let mut control = Control { file, ..Control::default() };
-        control.set_policies(policies);
+    /// With what was configured, which is reloaded from this file.
+    pub fn new(live: Live, file: Option<&Path>) -> Control {
+        let Live { plugins, rules, whole } = live;
+        let file = file.map(Path::to_owned);
+        let mut control = Control { file, plugins, ..Control::default() };
+        if let Some(Whole { names, quotas, .. }) = whole {
+            (control.names, control.quotas) = (names, quotas);
+        }
+        control.set_policies(Policies::new(rules.unwrap_or_default()));
         control
     }
 
@@ -90,7 +111,7 @@ impl Control {
         &self.policies
     }
 
-    /// The file that it was read from.
+    /// The file from which it is reloaded.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }

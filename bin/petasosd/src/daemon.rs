@@ -21,9 +21,10 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::admin::Desk;
 use crate::common::Common;
-use crate::control::{Control, World};
+use crate::control::{Control, Quota, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
-use crate::names::{Judged, Names};
+use crate::names::Judged;
+use crate::processor::Allowance;
 use crate::runtime::set::RuntimeSet;
 use crate::runtime::threads::Shared;
 use crate::runtime::{Boxes, Runtime, wait};
@@ -44,7 +45,6 @@ const BUSY_SLEEP: Duration = Duration::from_millis(1);
 /// The managed service of a host.
 pub struct Daemon {
     listener: Listener,
-    names: Names,
     /// The runtime that this thread runs.
     first: Runtime,
     runtimes: RuntimeSet,
@@ -70,7 +70,6 @@ impl Daemon {
     /// The system has no descriptor left.
     pub fn new(
         listener: Listener,
-        names: Names,
         (control, desk): (Control, Desk),
         mut takeover: Takeover,
         [spin, drain]: [Duration; 2],
@@ -83,7 +82,6 @@ impl Daemon {
         let runtimes = RuntimeSet::new(&first, [spin, drain])?;
         Ok(Daemon {
             listener,
-            names,
             first,
             runtimes,
             common,
@@ -251,7 +249,7 @@ impl Daemon {
         let threads: Vec<Arc<Shared>> = self.runtimes.threads().cloned().collect();
         let others = threads.iter().map(|thread| thread.borrow()).collect();
         let (first, set, control) = (&mut self.first, &mut self.runtimes, &mut self.control);
-        work(&mut World { first, others, set, control })
+        work(&mut World { first, others, set, control, transport: self.transport.as_mut() })
     }
 
     /// Goes on with applications that move, and runtimes that are left.
@@ -279,13 +277,13 @@ impl Daemon {
         if is_leaving && applicant.hello().versions.newest < HANDOVER_VERSION {
             return applicant.refuse(RefuseCode::Stopping, "attach again, to the successor");
         }
-        let judged = self.names.judge(&name, who);
+        let judged = self.control.names.judge(&name, who);
         if judged == Judged::Forbidden {
             eprintln!("petasosd: `{name}` is refused: the name is not for {who:?}");
             let why = "this name is for processes of another user or group";
             return applicant.refuse(RefuseCode::Forbidden, why);
         }
-        let quota = self.control.quotas.of(&name);
+        let Quota { limits: quota, processor } = self.control.quotas.of(&name);
         let mut terms = Terms { lanes_max: 1, ..Terms::default() };
         // One stream does not take all that may be held.
         let held_bytes_max = quota.held_bytes_max as u64;
@@ -323,7 +321,9 @@ impl Daemon {
         let _ = std::io::stderr().write_all(said.as_bytes());
         // Before it asks for its names.
         moving.into_iter().for_each(|before| place.hub.give_way(before, number));
-        place.add(application, Member::new(number, name, who, lane));
+        let now = place.now();
+        let allowance = processor.map(|share| Allowance::new(share, now));
+        place.add(application, Member::new(number, name, who, lane).with(allowance));
     }
 
     /// Sleeps until there may be something to do.

@@ -9,8 +9,10 @@ mod admin;
 mod budget;
 mod check;
 mod common;
+mod configuration;
 mod control;
 mod daemon;
+mod made;
 mod member;
 mod metrics;
 mod names;
@@ -19,6 +21,7 @@ mod options;
 mod plugins;
 mod policies;
 mod ports;
+mod processor;
 mod runtime;
 mod schemas;
 mod security;
@@ -27,21 +30,20 @@ mod takeover;
 mod token;
 mod transport;
 
+use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
 use petasos_attach::{Bound, Listener, ListenerConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use admin::{AdminOptions, Desk};
+use configuration::{Configuration, NotConfigured, Reader};
 use control::Control;
 use daemon::{Daemon, Takeover};
-use names::Names;
 use options::Options;
 use plugins::TRY_PLUGIN;
-use policies::Policies;
 use takeover::{Giver, Reach, Which};
 use transport::Listeners;
 
@@ -49,20 +51,16 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == TRY_PLUGIN) {
         return petasos_plugin::run_trial();
     }
-    let options = Options::parse();
-    if options.check {
-        return match check::run(&options) {
-            Ok(valid) => {
-                println!("petasosd: {valid}");
-                ExitCode::SUCCESS
-            }
-            Err(message) => {
-                eprintln!("petasosd: {message}");
-                ExitCode::FAILURE
-            }
-        };
-    }
-    match run(&options) {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let done = match Configuration::read(&arguments) {
+        Ok(configuration) if configuration.options.check => {
+            check::run(configuration).map(|valid| println!("petasosd: {valid}"))
+        }
+        Ok(configuration) => run(configuration, arguments),
+        Err(NotConfigured::CommandLine(error)) => error.exit(),
+        Err(NotConfigured::File(message)) => Err(message),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("petasosd: {message}");
@@ -88,9 +86,10 @@ struct Parts {
     listeners: Option<Listeners>,
 }
 
-fn run(options: &Options) -> Result<(), String> {
+fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), String> {
     raise_descriptors();
-    plugins::load(&options.plugin)?;
+    let reader = Reader::new(arguments, &configuration);
+    let options = &configuration.options.clone();
     // What is wrong with these is found before anything begins, or is taken over.
     check::runtimes(options)?;
     let security = options.security.security()?;
@@ -99,9 +98,9 @@ fn run(options: &Options) -> Result<(), String> {
         true => {
             // Once it has said that it serves, nothing may fail.
             check::transport(options, security.clone())?;
-            take_over(options)?
+            take_over(configuration, reader)?
         }
-        false => begin(options)?,
+        false => begin(configuration, reader)?,
     };
     eprintln!("petasosd: listening at {}", options.socket.display());
     let times =
@@ -109,8 +108,7 @@ fn run(options: &Options) -> Result<(), String> {
     control.keeper = keeper;
     let transport = options.transport(security);
     control.gathering = transport.gathering().filter(|_| options.is_open());
-    let names = Names::new(options.application.clone());
-    let mut daemon = Daemon::new(listener, names, (control, desk), takeover, times)?;
+    let mut daemon = Daemon::new(listener, (control, desk), takeover, times)?;
     daemon.know(schemas);
     add_runtimes(&mut daemon, options)?;
     if options.is_open() {
@@ -134,10 +132,10 @@ fn add_runtimes(daemon: &mut Daemon, options: &Options) -> Result<(), String> {
 }
 
 /// The first process at its sockets.
-fn begin(options: &Options) -> Result<Parts, String> {
-    let rules = options.policies.as_deref().map(policies::read).transpose()?;
-    let policies = Policies::new(rules.unwrap_or_default());
-    let control = Control::new(policies, options.policies.clone());
+fn begin(configuration: Configuration, reader: Reader) -> Result<Parts, String> {
+    let options = &configuration.options.clone();
+    let live = configuration.begin()?;
+    let control = Control::new(live, reader.file());
     let metrics = options.metrics.map(|at| metrics::listen(at, options.metrics_plaintext));
     let metrics = metrics.transpose()?;
     if let Some(address) = metrics.as_ref().and_then(|listener| listener.local_addr().ok()) {
@@ -145,7 +143,7 @@ fn begin(options: &Options) -> Result<Parts, String> {
     }
     let metrics = metrics.map(metrics::Place::Open);
     // Whoever can attach can be seen by operators.
-    let desk = Desk::open(admin_options(options, metrics))?;
+    let desk = Desk::open(admin_options(options, metrics), reader)?;
     let giver = Giver::listen(&takeover::path_beside(&options.socket))?;
     let listener = Listener::bind(&options.socket, listener_config(options)?);
     let listener = listener
@@ -161,10 +159,15 @@ fn listener_config(options: &Options) -> Result<ListenerConfig, String> {
 }
 
 /// One that takes over from another. All that can fail is tried before it says that it serves.
-fn take_over(options: &Options) -> Result<Parts, String> {
+fn take_over(configuration: Configuration, reader: Reader) -> Result<Parts, String> {
+    let options = &configuration.options.clone();
+    // Others are in force than those that it says.
+    let live = configuration.without_policies().begin()?;
     let path = takeover::path_beside(&options.socket);
     let mut taken = takeover::take(&path)?;
-    let control = Control::of(&taken.configuration, options.policies.clone())
+    let mut control = Control::new(live, reader.file());
+    control
+        .take_over(&taken.configuration)
         .map_err(|error| format!("cannot go on with what is in force: {error}"))?;
     let metrics = options.metrics.map(|address| {
         metrics::check(address, options.metrics_plaintext)?;
@@ -189,7 +192,7 @@ fn take_over(options: &Options) -> Result<Parts, String> {
     listener.own();
     operators.own();
     giver.own();
-    let desk = Desk::on(operators, admin)?;
+    let desk = Desk::on(operators, admin, reader)?;
     let takeover = Takeover { giver: Giver::on(giver), predecessor, leaving: None };
     Ok(Parts { listener, control, desk, takeover, listeners })
 }
@@ -221,7 +224,6 @@ fn admin_options(options: &Options, metrics: Option<metrics::Place>) -> AdminOpt
         socket: options.admin_socket(),
         viewers: options.viewer.clone(),
         audit: options.audit.clone(),
-        policies: options.policies.clone(),
         metrics,
     }
 }

@@ -7,13 +7,14 @@ use petasos_abi::Descriptor;
 use petasos_attach::ask::{Ask, NotDone};
 use petasos_attach::reason::Text;
 use petasos_attach::{Attached, Credentials, Event, Lane, LaneError, PushError};
-use petasos_base::Time;
+use petasos_base::{SystemClock, Time};
 use petasos_engine::Application as Number;
 use petasos_service::{BindError, Digest, Hub, HubError, Memory};
 use petasos_shm::{HeapKind, Outside, OwnedHeap};
 
 use crate::common::Common;
 use crate::ports::{self, PORTS_MAX, Taken};
+use crate::processor::Allowance;
 
 /// As many descriptors of an application are handled in a turn.
 const BATCH: usize = 64;
@@ -61,6 +62,10 @@ pub struct Member {
     pub lane: Lane,
     /// Its ring had no room for all that it is to be told.
     pub is_backed_up: bool,
+    /// How much the service may work for it, if that is limited.
+    allowance: Option<Allowance>,
+    /// As of the last look: how long it has worked for it.
+    processor_ns: u64,
     /// The addresses at which it serves.
     ports: Vec<(SocketAddr, OwnedFd)>,
     moved: Moved,
@@ -79,6 +84,8 @@ impl Member {
             who,
             lane,
             is_backed_up: false,
+            allowance: None,
+            processor_ns: 0,
             ports: Vec::new(),
             moved: Moved::No,
             published_after: 0,
@@ -86,8 +93,26 @@ impl Member {
         }
     }
 
+    /// The same, for which the service may work so much.
+    pub fn with(self, allowance: Option<Allowance>) -> Member {
+        Member { allowance, ..self }
+    }
+
+    /// How much the service may work for it, if that is limited.
+    pub fn allowance(&self) -> Option<&Allowance> {
+        self.allowance.as_ref()
+    }
+
+    /// Whether what the service does for it is to be measured.
+    pub fn is_metered(&self) -> bool {
+        self.allowance.is_some()
+    }
+
     /// Whether it is not heard now, whatever it says.
     pub fn is_held_up(&self, hub: &mut Hub<Heaps>) -> bool {
+        if self.allowance.as_ref().is_some_and(Allowance::is_spent) {
+            return true;
+        }
         hub.application(self.number).is_some_and(|application| !application.has_room())
     }
 
@@ -148,11 +173,61 @@ impl Member {
         Ok(true)
     }
 
+    /// Hears what the application says in its lane, unless it has used up what it may. Says whether
+    /// it said anything. `clock` is read if it is metered.
+    ///
+    /// # Errors
+    /// Why it is to be given up.
+    pub fn hear_metered(
+        &mut self,
+        hub: &mut Hub<Heaps>,
+        now: Time,
+        clock: &SystemClock,
+    ) -> Result<bool, String> {
+        let Some(allowance) = &mut self.allowance else { return self.hear(hub, now) };
+        let used_ns = hub.application(self.number).ok_or("it is gone")?.processor_ns();
+        allowance.spend(used_ns - std::mem::replace(&mut self.processor_ns, used_ns));
+        if !allowance.look(now) {
+            return Ok(false);
+        }
+        self.metered(hub, clock, |member, hub| member.hear(hub, now))
+    }
+
+    /// Tells the application what it is to be told. `clock` is read if it is metered.
+    ///
+    /// # Errors
+    /// Why it is to be given up.
+    pub fn tell_metered(
+        &mut self,
+        hub: &mut Hub<Heaps>,
+        clock: &SystemClock,
+    ) -> Result<bool, String> {
+        match self.is_metered() {
+            true => self.metered(hub, clock, Member::tell),
+            false => self.tell(hub),
+        }
+    }
+
+    /// Does something for the application, and takes the time if that moves anything.
+    fn metered(
+        &mut self,
+        hub: &mut Hub<Heaps>,
+        clock: &SystemClock,
+        work: impl FnOnce(&mut Member, &mut Hub<Heaps>) -> Result<bool, String>,
+    ) -> Result<bool, String> {
+        let begin = clock.now();
+        let has_moved = work(self, hub)?;
+        if has_moved && let Some(application) = hub.application(self.number) {
+            application.charge_processor(clock.now().nanos_since(begin));
+        }
+        Ok(has_moved)
+    }
+
     /// Hears what the application says in its lane. Says whether it said anything.
     ///
     /// # Errors
     /// Why it is to be given up.
-    pub fn hear(&mut self, hub: &mut Hub<Heaps>, now: Time) -> Result<bool, String> {
+    fn hear(&mut self, hub: &mut Hub<Heaps>, now: Time) -> Result<bool, String> {
         let mut has_said = false;
         let application = hub.application(self.number).ok_or("it is gone")?;
         let mut said = Descriptor::default();
@@ -183,7 +258,7 @@ impl Member {
     ///
     /// # Errors
     /// Why it is to be given up.
-    pub fn tell(&mut self, hub: &mut Hub<Heaps>) -> Result<bool, String> {
+    fn tell(&mut self, hub: &mut Hub<Heaps>) -> Result<bool, String> {
         let Some(application) = hub.application(self.number) else { return Ok(false) };
         if let Some(bytes) = application.wants_memory() {
             // Without more, messages wait until the application releases others.

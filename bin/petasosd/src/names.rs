@@ -58,7 +58,7 @@ pub fn parse_name(text: &str) -> Result<(String, Account), String> {
 }
 
 /// D1: what an application can be called.
-fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let is_one = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
     (1..=64).contains(&name.len()) && name.bytes().all(is_one)
 }
@@ -75,7 +75,7 @@ pub enum Judged {
 }
 
 /// Names that are listed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(Vec<(String, Account)>);
 
 impl Names {

@@ -10,7 +10,7 @@ use petasos::config::TcpConfig;
 use crate::names::{Account, parse_name};
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
-use crate::transport::TransportConfig;
+use crate::transport::{Peers, TransportConfig};
 
 /// What carries calls between hosts, besides gRPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -23,9 +23,16 @@ pub enum Carrier {
 }
 
 /// The managed service: policies on the calls of this host's applications.
-#[derive(Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 #[command(name = "petasosd", version)]
 pub struct Options {
+    /// Options from a file, TOML with the names of these: `listen = "127.0.0.1:4100"`. It may also
+    /// have the policies themselves, and quotas. An option of the command line replaces what the
+    /// file says. `petasos ctl reload` and SIGHUP read it again: peers, services that are believed,
+    /// names of applications, policies, quotas and plug-ins change while calls run.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
     /// Where applications attach.
     #[arg(long, value_name = "PATH", default_value = "/run/petasos/petasosd.sock")]
     pub socket: PathBuf,
@@ -169,13 +176,17 @@ impl Options {
 
     /// How calls leave this host and come in.
     pub fn transport(&self, security: petasos::Security) -> TransportConfig {
-        let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peer.clone());
+        let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peers());
         let packets = match self.transport {
             Carrier::Datagrams => PacketTransport::Datagrams,
             Carrier::Tcp => PacketTransport::Tcp(TcpConfig::default()),
         };
-        let believed = self.believe.clone();
-        TransportConfig { listen, listen_grpc, packets, security, peers, believed }
+        TransportConfig { listen, listen_grpc, packets, security, peers }
+    }
+
+    /// Other hosts that have names.
+    pub fn peers(&self) -> Peers {
+        Peers { peers: self.peer.clone(), believed: self.believe.clone() }
     }
 }
 

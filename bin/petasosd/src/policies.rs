@@ -1,17 +1,15 @@
-//! Policies, what they were made from, and the rule set: which applications get which.
+//! The rule set: which applications get which policies.
 
-use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use petasos_admin::CONFIGURATION_BYTES_MAX;
-use petasos_engine::{Absent, Policy, PolicyError, PolicyKind, State, Without};
+use petasos_engine::Policy;
 use serde::Deserialize;
-use thiserror::Error;
 
 use crate::budget::Budget;
-use crate::plugins;
+use crate::made::{Kind, Made, MakeError};
+use crate::plugins::Plugins;
 
 /// The longest file of policies, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -20,152 +18,10 @@ pub const RULES_MAX: usize = 256;
 /// The longest name of applications in a rule or a quota, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 
-/// A policy that cannot be made. The operator's fault.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum MakeError {
-    /// There is no such kind.
-    #[error("there is no kind `{name}`; there are {}", kinds().join(", "))]
-    NoKind {
-        /// What it was called.
-        name: String,
-    },
-    /// A plug-in's policies cannot be made while calls run.
-    #[error(
-        "`{name}` is a plug-in: its policies are those of the file that the service starts with"
-    )]
-    Plugin {
-        /// What it is called.
-        name: String,
-    },
-    /// The configuration is not a JSON object.
-    #[error("a configuration has to be a JSON object: {0}")]
-    NoObject(serde_json::Error),
-    /// The configuration is too long.
-    #[error("a configuration has at most {CONFIGURATION_BYTES_MAX} bytes")]
-    TooLong,
-    /// The kind refuses the configuration, or the state.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-}
-
-/// The names of the kinds that this service has, in order.
-pub fn kinds() -> Vec<&'static str> {
-    let mut names: Vec<_> =
-        petasos_engines::kinds().iter().map(|kind| kind.version().kind).filter(is_here).collect();
-    names.sort_unstable();
-    names
-}
-
-/// The hub has nobody yet who takes copies of requests.
-fn is_here(kind: &&str) -> bool {
-    *kind != "mirror"
-}
-
-/// A policy, and what it was made from.
-#[derive(Clone)]
-pub struct Made {
-    /// The policy.
-    pub policy: Arc<dyn Policy>,
-    /// What has made it.
-    pub kind: &'static dyn PolicyKind,
-    /// What policies call it, if it is a plug-in's.
-    plugin: Option<&'static str>,
-    /// From which configuration: a JSON object, without blanks, its keys in order.
-    pub configuration: Arc<str>,
-    /// Its engine was taken out: the policy that was there, and what its place does without it.
-    absent: Option<(Arc<dyn Policy>, Without)>,
-}
-
-impl Made {
-    /// Makes a policy of a kind that is built in. An empty configuration is `{}`.
-    ///
-    /// # Errors
-    /// See [`MakeError`].
-    pub fn new(kind: &str, configuration: &str) -> Result<Made, MakeError> {
-        if plugins::find(kind).is_some() {
-            return Err(MakeError::Plugin { name: kind.to_owned() });
-        }
-        let found = petasos_engines::find(kind).filter(|_| is_here(&kind));
-        let kind = found.ok_or_else(|| MakeError::NoKind { name: kind.to_owned() })?;
-        Made::of(kind, configuration, None)
-    }
-
-    /// The same, also of a plug-in's kind, which may take seconds.
-    fn of_any(kind: &str, configuration: &str) -> Result<Made, MakeError> {
-        match plugins::find(kind) {
-            Some((name, plugin)) => {
-                let made = Made::of(plugin, configuration, None)?;
-                Ok(Made { plugin: Some(name), ..made })
-            }
-            None => Made::new(kind, configuration),
-        }
-    }
-
-    /// Makes a policy of the same kind that goes on from the state of this one; of another
-    /// configuration, if one is given.
-    ///
-    /// # Errors
-    /// See [`MakeError`].
-    pub fn anew(&self, configuration: Option<&str>) -> Result<Made, MakeError> {
-        if let Some(name) = self.plugin {
-            return Err(MakeError::Plugin { name: name.to_string() });
-        }
-        let configuration = configuration.unwrap_or(&self.configuration);
-        Made::of(self.kind, configuration, Some(&self.policy.state()))
-    }
-
-    fn of(
-        kind: &'static dyn PolicyKind,
-        configuration: &str,
-        state: Option<&State>,
-    ) -> Result<Made, MakeError> {
-        if configuration.len() > CONFIGURATION_BYTES_MAX {
-            return Err(MakeError::TooLong);
-        }
-        let text = if configuration.is_empty() { "{}" } else { configuration };
-        let object: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(text).map_err(MakeError::NoObject)?;
-        let configuration = serde_json::Value::Object(object).to_string();
-        let policy = Arc::from(kind.make(&configuration, state)?);
-        let (plugin, configuration, absent) = (None, configuration.into(), None);
-        Ok(Made { policy, kind, plugin, configuration, absent })
-    }
-
-    /// What stands where an engine of it was taken out.
-    pub fn absent(&self, without: Without) -> Made {
-        let policy = Arc::new(Absent::new(self.policy.clone(), without));
-        Made { policy, absent: Some((self.policy.clone(), without)), ..self.clone() }
-    }
-
-    /// The same policy, with an engine of its own.
-    pub fn present(&self) -> Made {
-        let present = self.absent.as_ref().map(|(policy, _)| policy.clone());
-        let policy = present.unwrap_or_else(|| self.policy.clone());
-        Made { policy, absent: None, ..self.clone() }
-    }
-
-    /// What its place does without its engine, if that was taken out.
-    pub fn without(&self) -> Option<Without> {
-        self.absent.as_ref().map(|(_, without)| *without)
-    }
-
-    /// The name of its kind.
-    pub fn kind_name(&self) -> &'static str {
-        self.plugin.unwrap_or(self.kind.version().kind)
-    }
-}
-
-impl fmt::Debug for Made {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind_name(), self.configuration)
-    }
-}
-
-/// One line of the file.
-#[derive(Debug, Deserialize)]
+/// One policy of a file.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+pub struct Line {
     application: String,
     kind: String,
     #[serde(default)]
@@ -199,11 +55,30 @@ impl Rule {
     }
 }
 
-/// Reads the rules of a file.
+/// What policies are made of that are read: the plug-ins, and the rules in force. Of a plug-in's
+/// kind, a policy that is like one of these is that one, or goes on from its state.
+#[derive(Clone, Copy)]
+pub struct Before<'a> {
+    /// The plug-ins.
+    pub plugins: &'a Plugins,
+    /// The rules.
+    pub rules: &'a [Rule],
+}
+
+/// Reads the rules of a file. Waits for the trials of plug-ins' policies.
 ///
 /// # Errors
 /// A text that says where, and what is wrong.
-pub fn read(path: &Path) -> Result<Vec<Rule>, String> {
+pub fn read(path: &Path, before: Before<'_>) -> Result<Vec<Rule>, String> {
+    let text = read_text(path)?;
+    parse(&text, before).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Reads a file that an operator has written.
+///
+/// # Errors
+/// A text that says what is wrong with it.
+pub fn read_text(path: &Path) -> Result<String, String> {
     let mut text = String::new();
     let read = std::fs::File::open(path)
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
@@ -211,27 +86,64 @@ pub fn read(path: &Path) -> Result<Vec<Rule>, String> {
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("{}: longer than {FILE_BYTES_MAX} bytes", path.display()));
     }
-    parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+    Ok(text)
 }
 
 /// The rules that a text has, as a file of them.
 ///
 /// # Errors
 /// A text that says what is wrong.
-pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
-    let lines: Vec<Line> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+pub fn parse(text: &str, before: Before<'_>) -> Result<Vec<Rule>, String> {
+    rules(serde_json::from_str(text).map_err(|error| error.to_string())?, before)
+}
+
+/// Rules of these lines.
+///
+/// # Errors
+/// A text that says what is wrong.
+pub fn rules(lines: Vec<Line>, before: Before<'_>) -> Result<Vec<Rule>, String> {
     if lines.len() > RULES_MAX {
         return Err(format!("more than {RULES_MAX} policies"));
     }
+    let mut left = before.rules.to_vec();
     let rules = lines.into_iter().enumerate().map(|(index, line)| {
-        let configuration = serde_json::Value::Object(line.configuration).to_string();
-        let made = Made::of_any(&line.kind, &configuration);
-        let made = made.map_err(|error| format!("policy {}: {error}", index + 1))?;
-        let budget = line.budget.map(Budget::checked).transpose();
-        let budget = budget.map_err(|error| format!("policy {}: {error}", index + 1))?;
-        Ok(Rule { budget, ..Rule::new(&line.application, made) })
+        let rule = rule(line, before.plugins, &mut left);
+        rule.map_err(|error| format!("policy {}: {error}", index + 1))
     });
     rules.collect()
+}
+
+fn rule(line: Line, plugins: &Plugins, before: &mut Vec<Rule>) -> Result<Rule, String> {
+    let configuration = serde_json::Value::Object(line.configuration).to_string();
+    let kind = Kind::find(&line.kind, plugins).map_err(|error| error.to_string())?;
+    let made = match kind {
+        Kind::BuiltIn(_) => Made::new(kind, &configuration),
+        Kind::Plugin(_) => made_of_plugin(kind, &line.application, &configuration, before),
+    };
+    let made = made.map_err(|error| error.to_string())?;
+    let budget = line.budget.map(Budget::checked).transpose();
+    let budget = budget.map_err(|error| error.to_string())?;
+    Ok(Rule { budget, ..Rule::new(&line.application, made) })
+}
+
+/// Each policy that is there is taken once: the very one, or else one of another configuration.
+fn made_of_plugin(
+    kind: Kind,
+    application: &str,
+    configuration: &str,
+    before: &mut Vec<Rule>,
+) -> Result<Made, MakeError> {
+    let is_like =
+        |rule: &Rule| *rule.application == *application && rule.made.kind_name() == kind.name();
+    let is_it = |rule: &Rule| {
+        is_like(rule) && rule.made.kind.is(&kind) && *rule.made.configuration == *configuration
+    };
+    let found = before.iter().position(is_it);
+    match found.or_else(|| before.iter().position(is_like)).map(|index| before.remove(index)) {
+        Some(rule) if found.is_some() => Ok(rule.made),
+        Some(rule) => rule.made.anew_by(kind, Some(configuration)),
+        None => Made::new(kind, configuration),
+    }
 }
 
 /// Which application has which policies.
@@ -284,18 +196,22 @@ impl Policies {
 mod tests {
     use super::*;
 
+    fn parsed(text: &str) -> Result<Vec<Rule>, String> {
+        parse(text, Before { plugins: &Plugins::default(), rules: &[] })
+    }
+
     #[test]
     fn policies_are_of_an_application_or_of_all() {
         let text = r#"[{"application": "*", "kind": "null"},
                        {"application": "shop", "kind": "null"}]"#;
-        let policies = Policies::new(parse(text).expect("it is right"));
+        let policies = Policies::new(parsed(text).expect("it is right"));
         assert_eq!((policies.of("shop").count(), policies.of("other").count()), (2, 1));
         assert_eq!(policies.rules().iter().map(|rule| rule.id).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]
     fn what_is_wrong_says_where() {
-        let error = |text| parse(text).expect_err("it is wrong");
+        let error = |text| parsed(text).expect_err("it is wrong");
         let unknown = error(r#"[{"application": "*", "kind": "nul"}]"#);
         assert!(unknown.starts_with("policy 1: there is no kind `nul`; there are access, "));
         let wrong = r#"[{"application": "*", "kind": "rate_limit", "configuration": {"x": 1}}]"#;
@@ -307,16 +223,5 @@ mod tests {
         assert!(error(budget).starts_with("policy 1: a budget is more than 0"));
         let many = vec![r#"{"application": "*", "kind": "null"}"#; RULES_MAX + 1].join(",");
         assert_eq!(error(&format!("[{many}]")), "more than 256 policies");
-    }
-
-    #[test]
-    fn configurations_are_objects_of_a_bounded_length() {
-        let made = Made::new("null", " { } ").expect("it is one");
-        assert_eq!(&*made.configuration, "{}");
-        for wrong in ["[]", "1", "{", "null"] {
-            assert!(matches!(Made::new("null", wrong), Err(MakeError::NoObject(_))), "{wrong}");
-        }
-        let long = format!("{{}}{}", " ".repeat(CONFIGURATION_BYTES_MAX));
-        assert!(matches!(Made::new("null", &long), Err(MakeError::TooLong)));
     }
 }

@@ -70,6 +70,8 @@ pub struct Runtime {
     /// The last turn found nothing to do.
     pub is_idle: bool,
     turns: u32,
+    /// Some application has a quota of processor time.
+    is_metered: bool,
     /// There may be letters that were not opened.
     has_letters: bool,
 }
@@ -101,6 +103,7 @@ impl Runtime {
             warm_until: Time::ZERO,
             is_idle: false,
             turns: 0,
+            is_metered: false,
             has_letters: false,
         })
     }
@@ -151,13 +154,16 @@ impl Runtime {
     /// them beyond the host. Says whether anything moved.
     pub fn turn(&mut self, now: Time, carry: impl FnOnce(&mut Hub<Heaps>, Time) -> bool) -> bool {
         let mut has_moved = self.open_letters(now);
-        has_moved |= self.each(now, |member, hub| member.hear(hub, now));
+        let clock = self.clock.clone();
+        has_moved |= self.each(now, |member, hub| member.hear_metered(hub, now, &clock));
         self.turns = self.turns.wrapping_add(1);
         let has_budgets = self.common.has_budgets.load(Ordering::Relaxed);
         let every = if has_budgets { SAMPLE_BUDGETS_EVERY } else { SAMPLE_EVERY };
-        has_moved |= match self.turns % every {
-            0 => self.hub.turn_sampled(now, &|| self.clock.now()),
-            _ => self.hub.turn(now),
+        let is_sampled = self.turns.is_multiple_of(every);
+        has_moved |= match (self.is_metered, is_sampled) {
+            (true, _) => self.hub.turn_metered(now, is_sampled, &|| clock.now()),
+            (false, true) => self.hub.turn_sampled(now, &|| clock.now()),
+            (false, false) => self.hub.turn(now),
         };
         has_moved |= carry(&mut self.hub, now);
         has_moved |= self.crossing.turn(&mut self.hub, now);
@@ -165,7 +171,7 @@ impl Runtime {
             self.post.send(to, letter);
         }
         self.post.ring_all();
-        has_moved | self.each(now, Member::tell)
+        has_moved | self.each(now, |member, hub| member.tell_metered(hub, &clock))
     }
 
     fn open_letters(&mut self, now: Time) -> bool {
@@ -191,7 +197,8 @@ impl Runtime {
     }
 
     /// Tells others how many applications there are.
-    pub fn note_members(&self) {
+    pub fn note_members(&mut self) {
+        self.is_metered = self.members.iter().any(Member::is_metered);
         self.load.store(self.members.len() as u32, Ordering::Relaxed);
     }
 

@@ -45,7 +45,7 @@ pub struct ApplicationStats {
     pub number: Number,
     pub name: Arc<str>,
     pub rows: Vec<CallRow>,
-    pub engines: Vec<(&'static str, EngineCounts)>,
+    pub engines: Vec<(String, EngineCounts)>,
     /// Requests that did not become calls.
     pub refused: u64,
     /// Calls under way, those among them that its policies hold.
@@ -97,7 +97,7 @@ fn one(
     let (datapath, load) = (application.datapath(), application.load());
     let engines = (0..datapath.len()).filter_map(|place| {
         let kind = world.control.known(datapath.policy(place)?).made.kind_name();
-        Some((kind, datapath.engine_counts(place)?))
+        Some((kind.to_owned(), datapath.engine_counts(place)?))
     });
     ApplicationStats {
         number: application.number(),

@@ -70,6 +70,13 @@ pub struct TransportConfig {
     pub packets: PacketTransport,
     /// How packets and connections are secured.
     pub security: Security,
+    /// The hosts that it knows by name.
+    pub peers: Peers,
+}
+
+/// Other hosts, as an operator names them. They may change while calls run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peers {
     /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
     /// that they stand for.
     pub peers: Vec<(String, String)>,
@@ -112,6 +119,7 @@ pub struct Transport {
     grpc: Grpc,
     descriptor: OwnedFd,
     channels: Channels,
+    peers: Peers,
     inbox: Arc<Inbox>,
     /// Calls that are not over.
     handles: RemoteCalls<Handle>,
@@ -140,8 +148,7 @@ impl Transport {
         listeners: Option<Listeners>,
         hub: &mut Hub<M>,
     ) -> Result<Transport, String> {
-        let TransportConfig { listen, listen_grpc, packets: transport, security, peers, believed } =
-            config;
+        let TransportConfig { listen, listen_grpc, packets: transport, security, peers } = config;
         let succession = Succession::new(listeners.is_none());
         let Listeners { hosts, grpc } = listeners.unwrap_or_default();
         // The service's own calls go through no service.
@@ -164,16 +171,16 @@ impl Transport {
         event_loop.accept_sessions().map_err(|error| error.to_string())?;
         let grpc = Grpc::new(&security, (listen_grpc, grpc), &event_loop)?;
         hub.allow_remote(RemoteLimits::default());
-        // What the operator has for another host is not an application's to serve.
-        peers.iter().for_each(|(name, _)| hub.reserve(name));
+        reserve(&peers, hub)?;
         Ok(Transport {
             event_loop,
             descriptor,
-            channels: Channels::new(peers, &grpc)?,
+            channels: Channels::new(&peers.peers, &grpc)?,
             grpc,
             inbox: Arc::default(),
             handles: RemoteCalls::default(),
-            requests: Requests::believing(believed),
+            requests: Requests::believing(peers.believed.clone()),
+            peers,
             waiting: RemoteCalls::default(),
             served: HashMap::new(),
             served_changes: None,
@@ -181,6 +188,26 @@ impl Transport {
             warm_until: Time::ZERO,
             succession,
         })
+    }
+
+    /// Puts other hosts in the place of those that are known by name. Gives those, if anything
+    /// changes. Calls that are under way go on.
+    ///
+    /// # Errors
+    /// What is wrong with them. Nothing has changed then.
+    pub fn set_peers<M: Memory>(
+        &mut self,
+        peers: Peers,
+        hub: &mut Hub<M>,
+    ) -> Result<Option<Peers>, String> {
+        if self.peers == peers {
+            return Ok(None);
+        }
+        let known = Channels::check_peers(&peers.peers, &self.grpc)?;
+        reserve(&peers, hub)?;
+        self.channels.set_peers(known);
+        self.requests.believe(peers.believed.clone());
+        Ok(Some(std::mem::replace(&mut self.peers, peers)))
     }
 
     /// Where other hosts call, if anywhere.
@@ -438,6 +465,12 @@ impl AsFd for Transport {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// What the operator has for another host is not an application's to serve.
+fn reserve<M: Memory>(peers: &Peers, hub: &mut Hub<M>) -> Result<(), String> {
+    let names: Vec<&str> = peers.peers.iter().map(|(name, _)| &**name).collect();
+    hub.reserve(&names).map_err(|error| error.to_string())
 }
 
 /// A message behind room for its head: its image, or protobuf.

@@ -13,109 +13,118 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x00?\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
+        b"\x01\x00E\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
         \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x05\x06\
         budget\x00\x01\x0b\x08\x1bpetasos.admin.v1.AddRuntime\x10\x00\x02\x01\x0cdedicate\
-        d_to\x00\x00\t\x02\x03cpu\x00\x01\r\x1cpetasos.admin.v1.Application\x10\x00\x0f\x01\
+        d_to\x00\x00\t\x02\x03cpu\x00\x01\r\x1cpetasos.admin.v1.Application\x10\x00\x11\x01\
         \x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\
         \r\x05\x03pid\x00\x01\x05\x06\x05calls\x00\x00\x04\x07\nheld_bytes\x00\x00\x04\x08\
         \x13descriptors_waiting\x00\x00\x04\t\x0citems_queued\x00\x00\x04\n\nitems_held\x00\
         \x00\x04\x0b\x07engines\x00\x00\r\x0c\x08bindings\x00\x00\r\r\x06serves\x00\x02\t\
-        \x0e\x07runtime\x00\x00\r\x0f\rpolicy_number\x00\x00\r!petasos.admin.v1.Applicati\
-        onStats\x10\x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x05calls\x00\
-        \x02\x0b\t\x04\x07engines\x00\x02\x0b\x14\x05\x07refused\x00\x00\x04\x1dpetasos.a\
-        dmin.v1.AttachEngine\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\
-        \t\x03\rconfiguration\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.Attach\
-        edQuota\x10\x00\x02\x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b1\x1bpetasos.\
-        admin.v1.AuditEntry\x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\
-        \x03\x03\x03uid\x00\x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\
-        \x00\x00\t\x07\x06method\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\
-        \x07message\x00\x00\t\x0b\nunrecorded\x00\x00\x04\x18petasos.admin.v1.Binding\x10\
-        \x00\x05\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07service\x00\x00\t\x04\
-        \x07methods\x00\x00\r\x05\x0cschema_bytes\x00\x00\x04\x17petasos.admin.v1.Budget\x10\
-        \x00\x02\x01\x07percent\x00\x00\x01\x02\x04over\x00\x00\t\x1apetasos.admin.v1.Cal\
-        lStats\x10\x00\t\x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\
-        \x04\x04\tunder_way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0c\x06\rrequest_bytes\x00\
-        \x00\x04\x07\x0eresponse_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07laten\
-        cy\x00\x02\x0b\x1a\x1epetasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\
-        \x02\x0b;\x1fpetasos.admin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1a\
-        petasos.admin.v1.CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\
-        \x04 petasos.admin.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\
-        \rconfiguration\x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\x01\x02id\x00\
-        \x00\x04\x02\rconfiguration\x00\x00\t#petasos.admin.v1.ConfigureTransport\x10\x00\
-        \x01\x01\x08gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\x03\x01\x06\
-        number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x12\x1dpetasos.\
-        admin.v1.DetachEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\x17petasos.admin.\
-        v1.Engine\x10\x00\x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\x06polic\
-        y\x00\x00\x04\x04\ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\x06\x06\
-        report\x00\x00\t\x07\x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\x00\x03\
-        \x01\x0bapplication\x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\x1cpet\
-        asos.admin.v1.EngineStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\x00\x04\
-        \x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\x00\x04\
-        \x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!petasos.admi\
-        n.v1.GetSchemaRequest\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.v1.GetSc\
-        hemaResponse\x10\x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Kind\x10\x00\
-        \x02\x01\x04name\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1.KnownSche\
-        ma\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08messages\x00\
-        \x00\r\x04\x08services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08bindings\x00\
-        \x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\x00\x02\x01\
-        \x0elatency_max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04(petasos.admin.v1.ListAppl\
-        icationsRequest\x10\x00\x00)petasos.admin.v1.ListApplicationsResponse\x10\x00\x01\
-        \x01\x0capplications\x00\x02\x0b\x02!petasos.admin.v1.ListAuditRequest\x10\x00\x01\
-        \x01\x0bentries_max\x00\x00\r\"petasos.admin.v1.ListAuditResponse\x10\x00\x01\x01\
-        \x07entries\x00\x02\x0b\x06%petasos.admin.v1.ListDatapathsRequest\x10\x00\x02\x01\
-        \x0bapplication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&petasos.admin.v1.ListDa\
-        tapathsResponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\x10!petasos.admin.v1.ListK\
-        indsRequest\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\x00\x01\x01\x05ki\
-        nds\x00\x02\x0b\x18$petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%petasos.admi\
-        n.v1.ListPoliciesResponse\x10\x00\x02\x01\x08policies\x00\x02\x0b0\x02\x04file\x00\
-        \x00\t\"petasos.admin.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.ListQuota\
-        sResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b1\x02\x08attached\x00\x02\x0b\x05$\
-        petasos.admin.v1.ListRuntimesRequest\x10\x00\x00%petasos.admin.v1.ListRuntimesRes\
-        ponse\x10\x00\x01\x01\x08runtimes\x00\x02\x0b6#petasos.admin.v1.ListSchemasReques\
-        t\x10\x00\x00$petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\
-        \x02\x0b\x07\x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\
-        \x02\x0b\x19\x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c\
-        \x20petasos.admin.v1.MoveApplication\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\
-        \x07runtime\x00\x00\r\x1bpetasos.admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\
-        \x01\x0b\x13\x02\x02to\x00\x00\r\x19petasos.admin.v1.Overview\x10\x00\x06\x01\x05\
-        stats\x00\x01\x0b:\x02\x0capplications\x00\x01\x0b\x1c\x03\tdatapaths\x00\x01\x0b\
-        \x20\x04\x08policies\x00\x01\x0b$\x05\x06quotas\x00\x01\x0b&\x06\x05audit\x00\x01\
-        \x0b\x1e\x1bpetasos.admin.v1.PinRuntime\x10\x00\x02\x01\x02id\x00\x00\r\x02\x03cp\
-        u\x00\x01\r\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02id\x00\x00\x04\x02\x0ba\
-        pplication\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdata\
-        paths\x00\x00\r\x06\x06budget\x00\x01\x0b\x08\x16petasos.admin.v1.Quota\x10\x00\x06\
-        \x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\
-        \x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\
-        \x06\x0fdescriptors_max\x00\x01\x04\x1fpetasos.admin.v1.ReloadPolicies\x10\x00\x00\
-        \x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\x04\x1cpetasos.ad\
-        min.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.R\
-        emoveRuntime\x10\x00\x01\x01\x02id\x00\x00\r\x18petasos.admin.v1.Runtime\x10\x00\x07\
-        \x01\x02id\x00\x00\r\x02\x0cdedicated_to\x00\x00\t\x03\x03cpu\x00\x01\r\x04\x0cap\
-        plications\x00\x00\r\x05\x05calls\x00\x00\x04\x06\nis_leaving\x00\x00\x08\x07\x0c\
-        processor_ns\x00\x01\x04\x1apetasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\
-        \x04\x02\x06budget\x00\x01\x0b\x08\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05\
-        quota\x00\x01\x0b1\x1dpetasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplicatio\
-        n\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\
-        \x02\x0capplications\x00\x02\x0b\x03\x03\x10methods_left_out\x00\x00\x04\x04\x11a\
-        pplications_gone\x00\x00\x04\x05\x04gone\x00\x02\x0b\t\x15petasos.admin.v1.Step\x10\
-        \x01\x04what\x13\x01\rattach_engine\x00\x05\x00\x0b\x04\x02\rdetach_engine\x00\x05\
-        \x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b-\x04\x10configure_engine\x00\x05\x00\
-        \x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0b<\x06\nadd_policy\x00\x05\x00\x0b\x00\
-        \x07\rremove_policy\x00\x05\x00\x0b3\x08\x10configure_policy\x00\x05\x00\x0b\x0e\t\
-        \x0freload_policies\x00\x05\x00\x0b2\n\tset_quota\x00\x05\x00\x0b8\x0b\x0cremove_\
-        quota\x00\x05\x00\x0b4\x0c\x0bload_schema\x00\x05\x00\x0b+\r\x0cevict_schema\x00\x05\
-        \x00\x0b\x15\x0e\x13configure_transport\x00\x05\x00\x0b\x0f\x0f\nset_budget\x00\x05\
-        \x00\x0b7\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\x0eremove_runtime\x00\x05\x00\
-        \x0b5\x12\x0bpin_runtime\x00\x05\x00\x0b/\x13\x10move_application\x00\x05\x00\x0b\
-        ,\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13%pet\
-        asos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11\
-        audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05\
-        stats\x00\x01\x0b9\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\
-        \r\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10ListApplications\x1b\x1c\x04\tLi\
-        stAudit\x1d\x1e\x04\rListDatapaths\x1f \x04\tListKinds!\"\x04\x0cListPolicies#$\x04\
-        \nListQuotas%&\x04\x0cListRuntimes\'(\x04\x0bListSchemas)*\x04\x05Stats9:\x04\rWa\
-        tchOverview=.\x02\nWatchStats>:\x02",
+        \x0e\x07runtime\x00\x00\r\x0f\rpolicy_number\x00\x00\r\x10\x0cprocessor_ns\x00\x01\
+        \x04\x11\ris_over_quota\x00\x00\x08!petasos.admin.v1.ApplicationStats\x10\x00\x05\
+        \x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x05calls\x00\x02\x0b\t\x04\x07\
+        engines\x00\x02\x0b\x14\x05\x07refused\x00\x00\x04\x1dpetasos.admin.v1.AttachEngi\
+        ne\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\t\x03\rconfigurat\
+        ion\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.AttachedQuota\x10\x00\x02\
+        \x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b6\x1bpetasos.admin.v1.AuditEntry\
+        \x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\x03\x03\x03uid\x00\
+        \x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\x00\x00\t\x07\x06m\
+        ethod\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\x07message\x00\x00\
+        \t\x0b\nunrecorded\x00\x00\x04\x18petasos.admin.v1.Binding\x10\x00\x05\x01\x06num\
+        ber\x00\x00\r\x02\x04name\x00\x00\t\x03\x07service\x00\x00\t\x04\x07methods\x00\x00\
+        \r\x05\x0cschema_bytes\x00\x00\x04\x17petasos.admin.v1.Budget\x10\x00\x02\x01\x07\
+        percent\x00\x00\x01\x02\x04over\x00\x00\t\x1apetasos.admin.v1.CallStats\x10\x00\t\
+        \x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder\
+        _way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0c\x06\rrequest_bytes\x00\x00\x04\x07\x0e\
+        response_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x1a\
+        \x1epetasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b@\x1fpetas\
+        os.admin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1apetasos.admin.v1.\
+        CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\x04 petasos.admi\
+        n.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\rconfiguration\
+        \x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\x01\x02id\x00\x00\x04\x02\
+        \rconfiguration\x00\x00\t#petasos.admin.v1.ConfigureTransport\x10\x00\x01\x01\x08\
+        gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\x03\x01\x06number\x00\x00\
+        \r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x12\x1dpetasos.admin.v1.Detac\
+        hEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\x17petasos.admin.v1.Engine\x10\x00\
+        \x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\x06policy\x00\x00\x04\x04\
+        \ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\x06\x06report\x00\x00\t\x07\
+        \x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\x00\x03\x01\x0bapplication\
+        \x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\x1cpetasos.admin.v1.Engin\
+        eStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\x00\x04\x03\x05ended\x00\
+        \x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\x00\x04\x1cpetasos.ad\
+        min.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!petasos.admin.v1.GetSchema\
+        Request\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.v1.GetSchemaResponse\x10\
+        \x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Kind\x10\x00\x02\x01\x04na\
+        me\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1.KnownSchema\x10\x00\x07\
+        \x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08messages\x00\x00\r\x04\x08\
+        services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08bindings\x00\x00\r\x07\tis\
+        _loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\x00\x02\x01\x0elatency_\
+        max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04\x1bpetasos.admin.v1.LeftPlugin\x10\x00\
+        \x03\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\x03\x07is_used\x00\x00\x08(petas\
+        os.admin.v1.ListApplicationsRequest\x10\x00\x00)petasos.admin.v1.ListApplications\
+        Response\x10\x00\x01\x01\x0capplications\x00\x02\x0b\x02!petasos.admin.v1.ListAud\
+        itRequest\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"petasos.admin.v1.ListAuditRes\
+        ponse\x10\x00\x01\x01\x07entries\x00\x02\x0b\x06%petasos.admin.v1.ListDatapathsRe\
+        quest\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&pe\
+        tasos.admin.v1.ListDatapathsResponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\x10!p\
+        etasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\
+        \x00\x01\x01\x05kinds\x00\x02\x0b\x18#petasos.admin.v1.ListPluginsRequest\x10\x00\
+        \x00$petasos.admin.v1.ListPluginsResponse\x10\x00\x02\x01\x07plugins\x00\x02\x0b4\
+        \x02\x04left\x00\x02\x0b\x1b$petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%pet\
+        asos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08policies\x00\x02\x0b5\x02\x04\
+        file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.L\
+        istQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b6\x02\x08attached\x00\x02\x0b\
+        \x05$petasos.admin.v1.ListRuntimesRequest\x10\x00\x00%petasos.admin.v1.ListRuntim\
+        esResponse\x10\x00\x01\x01\x08runtimes\x00\x02\x0b;#petasos.admin.v1.ListSchemasR\
+        equest\x10\x00\x00$petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindin\
+        gs\x00\x02\x0b\x07\x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07sch\
+        emas\x00\x02\x0b\x19\x1bpetasos.admin.v1.LoadPlugin\x10\x00\x02\x01\x04name\x00\x00\
+        \t\x02\x04path\x00\x00\t\x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\
+        \x00\x00\x0c petasos.admin.v1.MoveApplication\x10\x00\x02\x01\x0bapplication\x00\x00\
+        \t\x02\x07runtime\x00\x00\r\x1bpetasos.admin.v1.MoveEngine\x10\x00\x02\x01\x06eng\
+        ine\x00\x01\x0b\x13\x02\x02to\x00\x00\r\x19petasos.admin.v1.Overview\x10\x00\x06\x01\
+        \x05stats\x00\x01\x0b?\x02\x0capplications\x00\x01\x0b\x1d\x03\tdatapaths\x00\x01\
+        \x0b!\x04\x08policies\x00\x01\x0b\'\x05\x06quotas\x00\x01\x0b)\x06\x05audit\x00\x01\
+        \x0b\x1f\x1bpetasos.admin.v1.PinRuntime\x10\x00\x02\x01\x02id\x00\x00\r\x02\x03cp\
+        u\x00\x01\r\x17petasos.admin.v1.Plugin\x10\x00\x05\x01\x04name\x00\x00\t\x02\x04p\
+        ath\x00\x00\t\x03\x07version\x00\x00\r\x04\x08policies\x00\x00\r\x05\x07engines\x00\
+        \x00\r\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02id\x00\x00\x04\x02\x0bapplic\
+        ation\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\
+        \x00\x00\r\x06\x06budget\x00\x01\x0b\x08\x16petasos.admin.v1.Quota\x10\x00\x07\x01\
+        \x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\x00\
+        \x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\
+        \x0fdescriptors_max\x00\x01\x04\x07\x11processor_percent\x00\x01\x01\x17petasos.a\
+        dmin.v1.Reload\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\
+        \x00\x00\x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\
+        \t\x1epetasos.admin.v1.RemoveRuntime\x10\x00\x01\x01\x02id\x00\x00\r\x18petasos.a\
+        dmin.v1.Runtime\x10\x00\x07\x01\x02id\x00\x00\r\x02\x0cdedicated_to\x00\x00\t\x03\
+        \x03cpu\x00\x01\r\x04\x0capplications\x00\x00\r\x05\x05calls\x00\x00\x04\x06\nis_\
+        leaving\x00\x00\x08\x07\x0cprocessor_ns\x00\x01\x04\x1apetasos.admin.v1.SetBudget\
+        \x10\x00\x02\x01\x02id\x00\x00\x04\x02\x06budget\x00\x01\x0b\x08\x19petasos.admin\
+        .v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b6\x1dpetasos.admin.v1.StatsReque\
+        st\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\
+        \x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\x02\x0b\x03\x03\x10me\
+        thods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\x04\x05\x04gone\x00\x02\
+        \x0b\t\x15petasos.admin.v1.Step\x10\x01\x04what\x15\x01\rattach_engine\x00\x05\x00\
+        \x0b\x04\x02\rdetach_engine\x00\x05\x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b\
+        1\x04\x10configure_engine\x00\x05\x00\x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0b\
+        B\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b8\x08\x10\
+        configure_policy\x00\x05\x00\x0b\x0e\t\x06reload\x00\x05\x00\x0b7\n\tset_quota\x00\
+        \x05\x00\x0b=\x0b\x0cremove_quota\x00\x05\x00\x0b9\x0c\x0bload_schema\x00\x05\x00\
+        \x0b/\r\x0cevict_schema\x00\x05\x00\x0b\x15\x0e\x13configure_transport\x00\x05\x00\
+        \x0b\x0f\x0f\nset_budget\x00\x05\x00\x0b<\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\
+        \x0eremove_runtime\x00\x05\x00\x0b:\x12\x0bpin_runtime\x00\x05\x00\x0b3\x13\x10mo\
+        ve_application\x00\x05\x00\x0b0\x14\x0bload_plugin\x00\x05\x00\x0b.\x15\runload_p\
+        lugin\x00\x05\x00\x0bA\x1dpetasos.admin.v1.UnloadPlugin\x10\x00\x01\x01\x04name\x00\
+        \x00\t\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\
+        %petasos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\
+        \x11audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\
+        \x05stats\x00\x01\x0b>\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\
+        \x10\x0e\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10ListApplications\x1c\x1d\x04\
+        \tListAudit\x1e\x1f\x04\rListDatapaths !\x04\tListKinds\"#\x04\x0bListPlugins$%\x04\
+        \x0cListPolicies&\'\x04\nListQuotas()\x04\x0cListRuntimes*+\x04\x0bListSchemas,-\x04\
+        \x05Stats>?\x04\rWatchOverviewC2\x02\nWatchStatsD?\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -408,23 +417,25 @@ mod generated {
         items_queued: u64,          //  48
         items_held: u64,            //  56
         serves: rt::List<rt::Text>, //  64
-        presence: rt::Presence<1>,  //  80
-        number: u32,                //  84
-        uid: u32,                   //  88
-        gid: u32,                   //  92
-        pid: i32,                   //  96
-        engines: u32,               // 100
-        bindings: u32,              // 104
-        runtime: u32,               // 108
-        policy_number: u32,         // 112
-        reserved: [u8; 4],          // 116
+        processor_ns: u64,          //  80
+        presence: rt::Presence<1>,  //  88
+        number: u32,                //  92
+        uid: u32,                   //  96
+        gid: u32,                   // 100
+        pid: i32,                   // 104
+        engines: u32,               // 108
+        bindings: u32,              // 112
+        runtime: u32,               // 116
+        policy_number: u32,         // 120
+        is_over_quota: bool,        // 124
+        reserved: [u8; 3],          // 125
     }
 
     rt::message! {
-        Application, ApplicationMut, ApplicationMsg, SCHEMA, index 2, bytes 120;
+        Application, ApplicationMut, ApplicationMsg, SCHEMA, index 2, bytes 128;
         name: 2, calls: 6, held_bytes: 7, descriptors_waiting: 8, items_queued: 9, items_held: 10,
-        serves: 13, number: 1, uid: 3, gid: 4, pid: 5, engines: 11, bindings: 12, runtime: 14,
-        policy_number: 15;
+        serves: 13, processor_ns: 16, number: 1, uid: 3, gid: 4, pid: 5, engines: 11, bindings: 12,
+        runtime: 14, policy_number: 15, is_over_quota: 17;
     }
 
     impl Application {
@@ -542,6 +553,25 @@ mod generated {
         /// `uint32 policy_number = 15`
         pub fn policy_number(&self) -> u32 {
             self.policy_number
+        }
+
+        /// How long the service has worked for it, in ns, if its quota of processor time is limited.
+        ///
+        /// `optional uint64 processor_ns = 16`
+        pub fn processor_ns(&self) -> Option<u64> {
+            self.presence.has(1).then_some(self.processor_ns)
+        }
+
+        /// Whether `optional uint64 processor_ns = 16` is present.
+        pub fn has_processor_ns(&self) -> bool {
+            self.presence.has(1)
+        }
+
+        /// It has used up its quota of processor time, and is not heard now.
+        ///
+        /// `bool is_over_quota = 17`
+        pub fn is_over_quota(&self) -> bool {
+            self.is_over_quota
         }
     }
 
@@ -661,6 +691,29 @@ mod generated {
             message.policy_number = value;
             self
         }
+
+        /// `optional uint64 processor_ns = 16`
+        pub fn set_processor_ns(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(1);
+            message.processor_ns = value;
+            self
+        }
+
+        /// Makes `optional uint64 processor_ns = 16` absent.
+        pub fn clear_processor_ns(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(1);
+            message.processor_ns = 0;
+            self
+        }
+
+        /// `bool is_over_quota = 17`
+        pub fn set_is_over_quota(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.is_over_quota = value;
+            self
+        }
     }
 
     impl ApplicationMsg {
@@ -772,6 +825,27 @@ mod generated {
         pub fn set_policy_number(&mut self, value: u32) -> ApplicationMut<'_> {
             let mut edit = self.0.edit();
             edit.set_policy_number(value);
+            edit
+        }
+
+        /// `optional uint64 processor_ns = 16`
+        pub fn set_processor_ns(&mut self, value: u64) -> ApplicationMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_processor_ns(value);
+            edit
+        }
+
+        /// Makes `optional uint64 processor_ns = 16` absent.
+        pub fn clear_processor_ns(&mut self) -> ApplicationMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_processor_ns();
+            edit
+        }
+
+        /// `bool is_over_quota = 17`
+        pub fn set_is_over_quota(&mut self, value: bool) -> ApplicationMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_is_over_quota(value);
             edit
         }
     }
@@ -3299,6 +3373,99 @@ mod generated {
         }
     }
 
+    /// A shared object that was unloaded or replaced, and is still in the memory of the service.
+    #[repr(C)]
+    pub struct LeftPlugin {
+        unknown: rt::Unknown, //  0
+        name: rt::Text,       //  8
+        path: rt::Text,       // 24
+        is_used: bool,        // 40
+        reserved: [u8; 7],    // 41
+    }
+
+    rt::message! {
+        LeftPlugin, LeftPluginMut, LeftPluginMsg, SCHEMA, index 27, bytes 48;
+        name: 1, path: 2, is_used: 3;
+    }
+
+    impl LeftPlugin {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<LeftPlugin> {
+            rt::Msg::new()
+        }
+
+        /// What policies called it.
+        ///
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+
+        /// The file that it was loaded from.
+        ///
+        /// `string path = 2`
+        pub fn path(&self) -> &str {
+            &self.path
+        }
+
+        /// Engines or policies still use it. If not, the system keeps it: it has destructors of
+        /// thread-local variables, or is marked as not to be unloaded.
+        ///
+        /// `bool is_used = 3`
+        pub fn is_used(&self) -> bool {
+            self.is_used
+        }
+    }
+
+    /// Writes a [`LeftPlugin`]; reads as one.
+    pub struct LeftPluginMut<'a>(rt::Edit<'a, LeftPlugin>);
+
+    impl LeftPluginMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+
+        /// `string path = 2`
+        pub fn set_path(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.path.set(arena, value.as_ref());
+            self
+        }
+
+        /// `bool is_used = 3`
+        pub fn set_is_used(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.is_used = value;
+            self
+        }
+    }
+
+    impl LeftPluginMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> LeftPluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `string path = 2`
+        pub fn set_path(&mut self, value: impl AsRef<str>) -> LeftPluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_path(value);
+            edit
+        }
+
+        /// `bool is_used = 3`
+        pub fn set_is_used(&mut self, value: bool) -> LeftPluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_is_used(value);
+            edit
+        }
+    }
+
     /// Asks which applications are attached.
     #[repr(C)]
     pub struct ListApplicationsRequest {
@@ -3306,7 +3473,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 27, bytes 8;
+        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 28, bytes 8;
     }
 
     impl ListApplicationsRequest {
@@ -3327,7 +3494,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 28, bytes 24;
+        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 29, bytes 24;
         applications: 1;
     }
 
@@ -3373,7 +3540,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 29, bytes 16;
+        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 30, bytes 16;
         entries_max: 1;
     }
 
@@ -3420,7 +3587,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 30, bytes 24;
+        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 31, bytes 24;
         entries: 1;
     }
 
@@ -3467,7 +3634,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 31, bytes 32;
+        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 32, bytes 32;
         application: 1, with_reports: 2;
     }
 
@@ -3535,7 +3702,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 32, bytes 24;
+        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 33, bytes 24;
         datapaths: 1;
     }
 
@@ -3572,14 +3739,14 @@ mod generated {
         }
     }
 
-    /// Asks which kinds of policies there are.
+    /// Asks which kinds of policies are built in.
     #[repr(C)]
     pub struct ListKindsRequest {
         unknown: rt::Unknown, // 0
     }
 
     rt::message! {
-        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 33, bytes 8;
+        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 34, bytes 8;
     }
 
     impl ListKindsRequest {
@@ -3592,7 +3759,7 @@ mod generated {
     /// Writes a [`ListKindsRequest`]; reads as one.
     pub struct ListKindsRequestMut<'a>(rt::Edit<'a, ListKindsRequest>);
 
-    /// The kinds of policies.
+    /// The kinds of policies that are built in.
     #[repr(C)]
     pub struct ListKindsResponse {
         unknown: rt::Unknown,  // 0
@@ -3600,7 +3767,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 34, bytes 24;
+        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 35, bytes 24;
         kinds: 1;
     }
 
@@ -3637,6 +3804,91 @@ mod generated {
         }
     }
 
+    /// Asks for the plug-ins.
+    #[repr(C)]
+    pub struct ListPluginsRequest {
+        unknown: rt::Unknown, // 0
+    }
+
+    rt::message! {
+        ListPluginsRequest, ListPluginsRequestMut, ListPluginsRequestMsg, SCHEMA, index 36, bytes 8;
+    }
+
+    impl ListPluginsRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<ListPluginsRequest> {
+            rt::Msg::new()
+        }
+    }
+
+    /// Writes a [`ListPluginsRequest`]; reads as one.
+    pub struct ListPluginsRequestMut<'a>(rt::Edit<'a, ListPluginsRequest>);
+
+    /// The plug-ins.
+    #[repr(C)]
+    pub struct ListPluginsResponse {
+        unknown: rt::Unknown,       //  0
+        plugins: rt::List<Plugin>,  //  8
+        left: rt::List<LeftPlugin>, // 24
+    }
+
+    rt::message! {
+        ListPluginsResponse, ListPluginsResponseMut, ListPluginsResponseMsg, SCHEMA, index 37, bytes 40;
+        plugins: 1, left: 2;
+    }
+
+    impl ListPluginsResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<ListPluginsResponse> {
+            rt::Msg::new()
+        }
+
+        /// In the order in which they were loaded.
+        ///
+        /// `repeated Plugin plugins = 1`
+        pub fn plugins(&self) -> &[Plugin] {
+            &self.plugins
+        }
+
+        /// Those that were left, the latest last; at most 64.
+        ///
+        /// `repeated LeftPlugin left = 2`
+        pub fn left(&self) -> &[LeftPlugin] {
+            &self.left
+        }
+    }
+
+    /// Writes a [`ListPluginsResponse`]; reads as one.
+    pub struct ListPluginsResponseMut<'a>(rt::Edit<'a, ListPluginsResponse>);
+
+    impl ListPluginsResponseMut<'_> {
+        /// `repeated Plugin plugins = 1`
+        pub fn plugins_mut(&mut self) -> rt::ListMut<'_, Plugin> {
+            let (message, arena) = self.0.parts();
+            message.plugins.edit(arena)
+        }
+
+        /// `repeated LeftPlugin left = 2`
+        pub fn left_mut(&mut self) -> rt::ListMut<'_, LeftPlugin> {
+            let (message, arena) = self.0.parts();
+            message.left.edit(arena)
+        }
+    }
+
+    impl ListPluginsResponseMsg {
+        /// `repeated Plugin plugins = 1`
+        pub fn plugins_mut(&mut self) -> rt::ListMut<'_, Plugin> {
+            let (message, arena) = self.0.parts();
+            message.plugins.edit(arena)
+        }
+
+        /// `repeated LeftPlugin left = 2`
+        pub fn left_mut(&mut self) -> rt::ListMut<'_, LeftPlugin> {
+            let (message, arena) = self.0.parts();
+            message.left.edit(arena)
+        }
+    }
+
     /// Asks for the rule set.
     #[repr(C)]
     pub struct ListPoliciesRequest {
@@ -3644,7 +3896,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 35, bytes 8;
+        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 38, bytes 8;
     }
 
     impl ListPoliciesRequest {
@@ -3666,7 +3918,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 36, bytes 40;
+        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 39, bytes 40;
         policies: 1, file: 2;
     }
 
@@ -3731,7 +3983,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 37, bytes 8;
+        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 40, bytes 8;
     }
 
     impl ListQuotasRequest {
@@ -3753,7 +4005,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 38, bytes 40;
+        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 41, bytes 40;
         quotas: 1, attached: 2;
     }
 
@@ -3816,7 +4068,7 @@ mod generated {
     }
 
     rt::message! {
-        ListRuntimesRequest, ListRuntimesRequestMut, ListRuntimesRequestMsg, SCHEMA, index 39, bytes 8;
+        ListRuntimesRequest, ListRuntimesRequestMut, ListRuntimesRequestMsg, SCHEMA, index 42, bytes 8;
     }
 
     impl ListRuntimesRequest {
@@ -3837,7 +4089,7 @@ mod generated {
     }
 
     rt::message! {
-        ListRuntimesResponse, ListRuntimesResponseMut, ListRuntimesResponseMsg, SCHEMA, index 40, bytes 24;
+        ListRuntimesResponse, ListRuntimesResponseMut, ListRuntimesResponseMsg, SCHEMA, index 43, bytes 24;
         runtimes: 1;
     }
 
@@ -3881,7 +4133,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 41, bytes 8;
+        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 44, bytes 8;
     }
 
     impl ListSchemasRequest {
@@ -3905,7 +4157,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 42, bytes 56;
+        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 45, bytes 56;
         bindings: 1, bytes: 2, bytes_max: 3, schemas: 4;
     }
 
@@ -4004,6 +4256,76 @@ mod generated {
         }
     }
 
+    /// Loads a plug-in: a kind of policies. If there is one of this name, policies and engines of it go
+    /// on from their states with the new one.
+    #[repr(C)]
+    pub struct LoadPlugin {
+        unknown: rt::Unknown, //  0
+        name: rt::Text,       //  8
+        path: rt::Text,       // 24
+    }
+
+    rt::message! {
+        LoadPlugin, LoadPluginMut, LoadPluginMsg, SCHEMA, index 46, bytes 40;
+        name: 1, path: 2;
+    }
+
+    impl LoadPlugin {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<LoadPlugin> {
+            rt::Msg::new()
+        }
+
+        /// What policies call it.
+        ///
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+
+        /// Its file, an absolute path where the service runs: a shared object, or a WebAssembly module.
+        ///
+        /// `string path = 2`
+        pub fn path(&self) -> &str {
+            &self.path
+        }
+    }
+
+    /// Writes a [`LoadPlugin`]; reads as one.
+    pub struct LoadPluginMut<'a>(rt::Edit<'a, LoadPlugin>);
+
+    impl LoadPluginMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+
+        /// `string path = 2`
+        pub fn set_path(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.path.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    impl LoadPluginMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> LoadPluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `string path = 2`
+        pub fn set_path(&mut self, value: impl AsRef<str>) -> LoadPluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_path(value);
+            edit
+        }
+    }
+
     /// Makes a schema known before an application binds it. It stays until it is evicted, or the service
     /// ends.
     #[repr(C)]
@@ -4013,7 +4335,7 @@ mod generated {
     }
 
     rt::message! {
-        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 43, bytes 24;
+        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 47, bytes 24;
         schema: 1;
     }
 
@@ -4063,7 +4385,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveApplication, MoveApplicationMut, MoveApplicationMsg, SCHEMA, index 44, bytes 32;
+        MoveApplication, MoveApplicationMut, MoveApplicationMsg, SCHEMA, index 48, bytes 32;
         application: 1, runtime: 2;
     }
 
@@ -4133,7 +4455,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 45, bytes 24;
+        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 49, bytes 24;
         engine: 1, to: 2;
     }
 
@@ -4237,7 +4559,7 @@ mod generated {
     }
 
     rt::message! {
-        Overview, OverviewMut, OverviewMsg, SCHEMA, index 46, bytes 56;
+        Overview, OverviewMut, OverviewMsg, SCHEMA, index 50, bytes 56;
         stats: 1, applications: 2, datapaths: 3, policies: 4, quotas: 5, audit: 6;
     }
 
@@ -4578,7 +4900,7 @@ mod generated {
     }
 
     rt::message! {
-        PinRuntime, PinRuntimeMut, PinRuntimeMsg, SCHEMA, index 47, bytes 24;
+        PinRuntime, PinRuntimeMut, PinRuntimeMsg, SCHEMA, index 51, bytes 24;
         id: 1, cpu: 2;
     }
 
@@ -4659,6 +4981,142 @@ mod generated {
         }
     }
 
+    /// A kind of policies that the operator has brought.
+    #[repr(C)]
+    pub struct Plugin {
+        unknown: rt::Unknown, //  0
+        name: rt::Text,       //  8
+        path: rt::Text,       // 24
+        version: u32,         // 40
+        policies: u32,        // 44
+        engines: u32,         // 48
+        reserved: [u8; 4],    // 52
+    }
+
+    rt::message! {
+        Plugin, PluginMut, PluginMsg, SCHEMA, index 52, bytes 56;
+        name: 1, path: 2, version: 3, policies: 4, engines: 5;
+    }
+
+    impl Plugin {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<Plugin> {
+            rt::Msg::new()
+        }
+
+        /// What policies call it.
+        ///
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+
+        /// The file that it was loaded from.
+        ///
+        /// `string path = 2`
+        pub fn path(&self) -> &str {
+            &self.path
+        }
+
+        /// The version of its states.
+        ///
+        /// `uint32 version = 3`
+        pub fn version(&self) -> u32 {
+            self.version
+        }
+
+        /// Policies of the rule set that are of it.
+        ///
+        /// `uint32 policies = 4`
+        pub fn policies(&self) -> u32 {
+            self.policies
+        }
+
+        /// Engines of it.
+        ///
+        /// `uint32 engines = 5`
+        pub fn engines(&self) -> u32 {
+            self.engines
+        }
+    }
+
+    /// Writes a [`Plugin`]; reads as one.
+    pub struct PluginMut<'a>(rt::Edit<'a, Plugin>);
+
+    impl PluginMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+
+        /// `string path = 2`
+        pub fn set_path(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.path.set(arena, value.as_ref());
+            self
+        }
+
+        /// `uint32 version = 3`
+        pub fn set_version(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.version = value;
+            self
+        }
+
+        /// `uint32 policies = 4`
+        pub fn set_policies(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.policies = value;
+            self
+        }
+
+        /// `uint32 engines = 5`
+        pub fn set_engines(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.engines = value;
+            self
+        }
+    }
+
+    impl PluginMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> PluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
+
+        /// `string path = 2`
+        pub fn set_path(&mut self, value: impl AsRef<str>) -> PluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_path(value);
+            edit
+        }
+
+        /// `uint32 version = 3`
+        pub fn set_version(&mut self, value: u32) -> PluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_version(value);
+            edit
+        }
+
+        /// `uint32 policies = 4`
+        pub fn set_policies(&mut self, value: u32) -> PluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_policies(value);
+            edit
+        }
+
+        /// `uint32 engines = 5`
+        pub fn set_engines(&mut self, value: u32) -> PluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_engines(value);
+            edit
+        }
+    }
+
     /// A policy of the rule set.
     #[repr(C)]
     pub struct Policy {
@@ -4673,7 +5131,7 @@ mod generated {
     }
 
     rt::message! {
-        Policy, PolicyMut, PolicyMsg, SCHEMA, index 48, bytes 80;
+        Policy, PolicyMut, PolicyMsg, SCHEMA, index 53, bytes 80;
         id: 1, application: 2, kind: 3, configuration: 4, budget: 6, datapaths: 5;
     }
 
@@ -4858,14 +5316,15 @@ mod generated {
         metadata_bytes_max: u64,   // 40
         held_bytes_max: u64,       // 48
         descriptors_max: u64,      // 56
-        presence: rt::Presence<1>, // 64
-        reserved: [u8; 4],         // 68
+        processor_percent: f64,    // 64
+        presence: rt::Presence<1>, // 72
+        reserved: [u8; 4],         // 76
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 49, bytes 72;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 54, bytes 80;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
-        held_bytes_max: 5, descriptors_max: 6;
+        held_bytes_max: 5, descriptors_max: 6, processor_percent: 7;
     }
 
     impl Quota {
@@ -4939,6 +5398,18 @@ mod generated {
         /// Whether `optional uint64 descriptors_max = 6` is present.
         pub fn has_descriptors_max(&self) -> bool {
             self.presence.has(4)
+        }
+
+        /// How much of a processor the service works for it, over time, in percent; 100 or more, all.
+        ///
+        /// `optional double processor_percent = 7`
+        pub fn processor_percent(&self) -> Option<f64> {
+            self.presence.has(5).then_some(self.processor_percent)
+        }
+
+        /// Whether `optional double processor_percent = 7` is present.
+        pub fn has_processor_percent(&self) -> bool {
+            self.presence.has(5)
         }
     }
 
@@ -5032,6 +5503,22 @@ mod generated {
             message.descriptors_max = 0;
             self
         }
+
+        /// `optional double processor_percent = 7`
+        pub fn set_processor_percent(&mut self, value: f64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(5);
+            message.processor_percent = value;
+            self
+        }
+
+        /// Makes `optional double processor_percent = 7` absent.
+        pub fn clear_processor_percent(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(5);
+            message.processor_percent = 0.0;
+            self
+        }
     }
 
     impl QuotaMsg {
@@ -5111,28 +5598,43 @@ mod generated {
             edit.clear_descriptors_max();
             edit
         }
+
+        /// `optional double processor_percent = 7`
+        pub fn set_processor_percent(&mut self, value: f64) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_processor_percent(value);
+            edit
+        }
+
+        /// Makes `optional double processor_percent = 7` absent.
+        pub fn clear_processor_percent(&mut self) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_processor_percent();
+            edit
+        }
     }
 
-    /// Reads the file of policies again, and brings all datapaths to what it says: engines of policies
-    /// that are in it as before stay as they are. Engines that operators have attached stay.
+    /// Reads the configuration and the file of policies again, and brings all to what they say. Engines
+    /// of policies that are in them as before stay as they are. Engines that operators have attached
+    /// stay, too.
     #[repr(C)]
-    pub struct ReloadPolicies {
+    pub struct Reload {
         unknown: rt::Unknown, // 0
     }
 
     rt::message! {
-        ReloadPolicies, ReloadPoliciesMut, ReloadPoliciesMsg, SCHEMA, index 50, bytes 8;
+        Reload, ReloadMut, ReloadMsg, SCHEMA, index 55, bytes 8;
     }
 
-    impl ReloadPolicies {
+    impl Reload {
         /// An empty message in the process's default heap.
-        pub fn new() -> rt::Msg<ReloadPolicies> {
+        pub fn new() -> rt::Msg<Reload> {
             rt::Msg::new()
         }
     }
 
-    /// Writes a [`ReloadPolicies`]; reads as one.
-    pub struct ReloadPoliciesMut<'a>(rt::Edit<'a, ReloadPolicies>);
+    /// Writes a [`Reload`]; reads as one.
+    pub struct ReloadMut<'a>(rt::Edit<'a, Reload>);
 
     /// Removes a policy from the rule set, and its engines from datapaths.
     #[repr(C)]
@@ -5142,7 +5644,7 @@ mod generated {
     }
 
     rt::message! {
-        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 51, bytes 16;
+        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 56, bytes 16;
         id: 1;
     }
 
@@ -5189,7 +5691,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 52, bytes 24;
+        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 57, bytes 24;
         application: 1;
     }
 
@@ -5238,7 +5740,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveRuntime, RemoveRuntimeMut, RemoveRuntimeMsg, SCHEMA, index 53, bytes 16;
+        RemoveRuntime, RemoveRuntimeMut, RemoveRuntimeMsg, SCHEMA, index 58, bytes 16;
         id: 1;
     }
 
@@ -5293,7 +5795,7 @@ mod generated {
     }
 
     rt::message! {
-        Runtime, RuntimeMut, RuntimeMsg, SCHEMA, index 54, bytes 64;
+        Runtime, RuntimeMut, RuntimeMsg, SCHEMA, index 59, bytes 64;
         dedicated_to: 2, calls: 5, processor_ns: 7, id: 1, cpu: 3, applications: 4, is_leaving: 6;
     }
 
@@ -5509,7 +6011,7 @@ mod generated {
     }
 
     rt::message! {
-        SetBudget, SetBudgetMut, SetBudgetMsg, SCHEMA, index 55, bytes 24;
+        SetBudget, SetBudgetMut, SetBudgetMsg, SCHEMA, index 60, bytes 24;
         id: 1, budget: 2;
     }
 
@@ -5608,7 +6110,7 @@ mod generated {
     }
 
     rt::message! {
-        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 56, bytes 16;
+        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 61, bytes 16;
         quota: 1;
     }
 
@@ -5686,7 +6188,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 57, bytes 24;
+        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 62, bytes 24;
         application: 1;
     }
 
@@ -5737,7 +6239,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 58, bytes 64;
+        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 63, bytes 64;
         time_ns: 1, applications: 2, methods_left_out: 3, applications_gone: 4, gone: 5;
     }
 
@@ -5864,13 +6366,14 @@ mod generated {
     }
 
     rt::message! {
-        Step, StepMut, StepMsg, SCHEMA, index 59, bytes 32;
+        Step, StepMut, StepMsg, SCHEMA, index 64, bytes 32;
         what: oneof {
             link 1 AttachEngine, link 2 DetachEngine, link 3 MoveEngine, link 4 ConfigureEngine,
             link 5 UpgradeEngine, link 6 AddPolicy, link 7 RemovePolicy, link 8 ConfigurePolicy,
-            link 9 ReloadPolicies, link 10 SetQuota, link 11 RemoveQuota, link 12 LoadSchema,
+            link 9 Reload, link 10 SetQuota, link 11 RemoveQuota, link 12 LoadSchema,
             link 13 EvictSchema, link 14 ConfigureTransport, link 15 SetBudget, link 16 AddRuntime,
-            link 17 RemoveRuntime, link 18 PinRuntime, link 19 MoveApplication
+            link 17 RemoveRuntime, link 18 PinRuntime, link 19 MoveApplication, link 20 LoadPlugin,
+            link 21 UnloadPlugin
         };
     }
 
@@ -5891,7 +6394,7 @@ mod generated {
                 6 => Some(step::What::AddPolicy(self.what.link())),
                 7 => Some(step::What::RemovePolicy(self.what.link())),
                 8 => Some(step::What::ConfigurePolicy(self.what.link())),
-                9 => Some(step::What::ReloadPolicies(self.what.link())),
+                9 => Some(step::What::Reload(self.what.link())),
                 10 => Some(step::What::SetQuota(self.what.link())),
                 11 => Some(step::What::RemoveQuota(self.what.link())),
                 12 => Some(step::What::LoadSchema(self.what.link())),
@@ -5902,6 +6405,8 @@ mod generated {
                 17 => Some(step::What::RemoveRuntime(self.what.link())),
                 18 => Some(step::What::PinRuntime(self.what.link())),
                 19 => Some(step::What::MoveApplication(self.what.link())),
+                20 => Some(step::What::LoadPlugin(self.what.link())),
+                21 => Some(step::What::UnloadPlugin(self.what.link())),
                 _ => None,
             }
         }
@@ -6022,15 +6527,15 @@ mod generated {
             message.what.link_mut(8, arena).into()
         }
 
-        /// `ReloadPolicies reload_policies = 9`, in `oneof what`: copied whole.
-        pub fn set_reload_policies(&mut self, value: &ReloadPolicies) -> &mut Self {
+        /// `Reload reload = 9`, in `oneof what`: copied whole.
+        pub fn set_reload(&mut self, value: &Reload) -> &mut Self {
             let (message, arena) = self.0.parts();
             message.what.set_link(9, arena, value);
             self
         }
 
-        /// `ReloadPolicies reload_policies = 9`, in `oneof what`: made if it is absent.
-        pub fn reload_policies_mut(&mut self) -> ReloadPoliciesMut<'_> {
+        /// `Reload reload = 9`, in `oneof what`: made if it is absent.
+        pub fn reload_mut(&mut self) -> ReloadMut<'_> {
             let (message, arena) = self.0.parts();
             message.what.link_mut(9, arena).into()
         }
@@ -6164,6 +6669,32 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(19, arena).into()
         }
+
+        /// `LoadPlugin load_plugin = 20`, in `oneof what`: copied whole.
+        pub fn set_load_plugin(&mut self, value: &LoadPlugin) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(20, arena, value);
+            self
+        }
+
+        /// `LoadPlugin load_plugin = 20`, in `oneof what`: made if it is absent.
+        pub fn load_plugin_mut(&mut self) -> LoadPluginMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(20, arena).into()
+        }
+
+        /// `UnloadPlugin unload_plugin = 21`, in `oneof what`: copied whole.
+        pub fn set_unload_plugin(&mut self, value: &UnloadPlugin) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.what.set_link(21, arena, value);
+            self
+        }
+
+        /// `UnloadPlugin unload_plugin = 21`, in `oneof what`: made if it is absent.
+        pub fn unload_plugin_mut(&mut self) -> UnloadPluginMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(21, arena).into()
+        }
     }
 
     impl StepMsg {
@@ -6278,15 +6809,15 @@ mod generated {
             message.what.link_mut(8, arena).into()
         }
 
-        /// `ReloadPolicies reload_policies = 9`, in `oneof what`: copied whole.
-        pub fn set_reload_policies(&mut self, value: &ReloadPolicies) -> StepMut<'_> {
+        /// `Reload reload = 9`, in `oneof what`: copied whole.
+        pub fn set_reload(&mut self, value: &Reload) -> StepMut<'_> {
             let mut edit = self.0.edit();
-            edit.set_reload_policies(value);
+            edit.set_reload(value);
             edit
         }
 
-        /// `ReloadPolicies reload_policies = 9`, in `oneof what`: made if it is absent.
-        pub fn reload_policies_mut(&mut self) -> ReloadPoliciesMut<'_> {
+        /// `Reload reload = 9`, in `oneof what`: made if it is absent.
+        pub fn reload_mut(&mut self) -> ReloadMut<'_> {
             let (message, arena) = self.0.parts();
             message.what.link_mut(9, arena).into()
         }
@@ -6420,6 +6951,79 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.what.link_mut(19, arena).into()
         }
+
+        /// `LoadPlugin load_plugin = 20`, in `oneof what`: copied whole.
+        pub fn set_load_plugin(&mut self, value: &LoadPlugin) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_load_plugin(value);
+            edit
+        }
+
+        /// `LoadPlugin load_plugin = 20`, in `oneof what`: made if it is absent.
+        pub fn load_plugin_mut(&mut self) -> LoadPluginMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(20, arena).into()
+        }
+
+        /// `UnloadPlugin unload_plugin = 21`, in `oneof what`: copied whole.
+        pub fn set_unload_plugin(&mut self, value: &UnloadPlugin) -> StepMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_unload_plugin(value);
+            edit
+        }
+
+        /// `UnloadPlugin unload_plugin = 21`, in `oneof what`: made if it is absent.
+        pub fn unload_plugin_mut(&mut self) -> UnloadPluginMut<'_> {
+            let (message, arena) = self.0.parts();
+            message.what.link_mut(21, arena).into()
+        }
+    }
+
+    /// Unloads a plug-in that no policy and no engine is of.
+    #[repr(C)]
+    pub struct UnloadPlugin {
+        unknown: rt::Unknown, // 0
+        name: rt::Text,       // 8
+    }
+
+    rt::message! {
+        UnloadPlugin, UnloadPluginMut, UnloadPluginMsg, SCHEMA, index 65, bytes 24;
+        name: 1;
+    }
+
+    impl UnloadPlugin {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<UnloadPlugin> {
+            rt::Msg::new()
+        }
+
+        /// What policies call it.
+        ///
+        /// `string name = 1`
+        pub fn name(&self) -> &str {
+            &self.name
+        }
+    }
+
+    /// Writes a [`UnloadPlugin`]; reads as one.
+    pub struct UnloadPluginMut<'a>(rt::Edit<'a, UnloadPlugin>);
+
+    impl UnloadPluginMut<'_> {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.name.set(arena, value.as_ref());
+            self
+        }
+    }
+
+    impl UnloadPluginMsg {
+        /// `string name = 1`
+        pub fn set_name(&mut self, value: impl AsRef<str>) -> UnloadPluginMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_name(value);
+            edit
+        }
     }
 
     /// Makes an engine anew, of the kind's version that the service has, with its configuration and its
@@ -6431,7 +7035,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 60, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 66, bytes 16;
         engine: 1;
     }
 
@@ -6510,7 +7114,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 61, bytes 16;
+        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 67, bytes 16;
         interval_ms: 1, audit_entries_max: 2;
     }
 
@@ -6580,7 +7184,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 62, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 68, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -6716,13 +7320,21 @@ mod generated {
             request: calls::Request<ListDatapathsRequest>,
         ) -> impl Future<Output = Result<calls::Response<ListDatapathsResponse>, calls::Status>> + Send;
 
-        /// The kinds of policies.
+        /// The kinds of policies that are built in.
         ///
         /// `rpc ListKinds(ListKindsRequest) returns (ListKindsResponse)`
         fn list_kinds(
             &self,
             request: calls::Request<ListKindsRequest>,
         ) -> impl Future<Output = Result<calls::Response<ListKindsResponse>, calls::Status>> + Send;
+
+        /// The plug-ins.
+        ///
+        /// `rpc ListPlugins(ListPluginsRequest) returns (ListPluginsResponse)`
+        fn list_plugins(
+            &self,
+            request: calls::Request<ListPluginsRequest>,
+        ) -> impl Future<Output = Result<calls::Response<ListPluginsResponse>, calls::Status>> + Send;
 
         /// The rule set.
         ///
@@ -6790,8 +7402,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x59, 0x55, 0x7a, 0xa1, 0x01, 0x25, 0x53, 0x0e, 0x41, 0xe4, 0x98, 0xd5, 0x27, 0x0d,
-            0xd6, 0x02,
+            0x8f, 0x42, 0x8b, 0x43, 0xa3, 0x97, 0x5d, 0xc3, 0x8e, 0xb2, 0x35, 0x6a, 0x86, 0xde,
+            0x4c, 0x53,
         ],
         methods: &[
             calls::MethodInfo {
@@ -6831,44 +7443,50 @@ mod generated {
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListPolicies",
+                name: "ListPlugins",
                 index: 6,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListQuotas",
+                name: "ListPolicies",
                 index: 7,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListRuntimes",
+                name: "ListQuotas",
                 index: 8,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListSchemas",
+                name: "ListRuntimes",
                 index: 9,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "Stats",
+                name: "ListSchemas",
                 index: 10,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "WatchOverview",
+                name: "Stats",
                 index: 11,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::NoSideEffects,
+            },
+            calls::MethodInfo {
+                name: "WatchOverview",
+                index: 12,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
             calls::MethodInfo {
                 name: "WatchStats",
-                index: 12,
+                index: 13,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
@@ -6916,27 +7534,31 @@ mod generated {
                 (service, result)
             });
             methods.unary(6, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_policies(&service, request).await;
+                let result = <T as Admin>::list_plugins(&service, request).await;
                 (service, result)
             });
             methods.unary(7, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_quotas(&service, request).await;
+                let result = <T as Admin>::list_policies(&service, request).await;
                 (service, result)
             });
             methods.unary(8, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_runtimes(&service, request).await;
+                let result = <T as Admin>::list_quotas(&service, request).await;
                 (service, result)
             });
             methods.unary(9, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_schemas(&service, request).await;
+                let result = <T as Admin>::list_runtimes(&service, request).await;
                 (service, result)
             });
             methods.unary(10, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Admin>::list_schemas(&service, request).await;
+                (service, result)
+            });
+            methods.unary(11, &self.0, |service: Arc<T>, request| async move {
                 let result = <T as Admin>::stats(&service, request).await;
                 (service, result)
             });
             methods.server_streaming(
-                11,
+                12,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_overview(&service, request, responses).await;
@@ -6944,7 +7566,7 @@ mod generated {
                 },
             );
             methods.server_streaming(
-                12,
+                13,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_stats(&service, request, responses).await;
@@ -7017,7 +7639,7 @@ mod generated {
             self.service.unary(4, request.into())
         }
 
-        /// The kinds of policies.
+        /// The kinds of policies that are built in.
         ///
         /// `rpc ListKinds(ListKindsRequest) returns (ListKindsResponse)`
         pub fn list_kinds(
@@ -7027,6 +7649,16 @@ mod generated {
             self.service.unary(5, request.into())
         }
 
+        /// The plug-ins.
+        ///
+        /// `rpc ListPlugins(ListPluginsRequest) returns (ListPluginsResponse)`
+        pub fn list_plugins(
+            &self,
+            request: impl Into<calls::Request<ListPluginsRequest>>,
+        ) -> calls::Unary<ListPluginsResponse> {
+            self.service.unary(6, request.into())
+        }
+
         /// The rule set.
         ///
         /// `rpc ListPolicies(ListPoliciesRequest) returns (ListPoliciesResponse)`
@@ -7034,7 +7666,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListPoliciesRequest>>,
         ) -> calls::Unary<ListPoliciesResponse> {
-            self.service.unary(6, request.into())
+            self.service.unary(7, request.into())
         }
 
         /// What applications may have.
@@ -7044,7 +7676,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListQuotasRequest>>,
         ) -> calls::Unary<ListQuotasResponse> {
-            self.service.unary(7, request.into())
+            self.service.unary(8, request.into())
         }
 
         /// The runtimes.
@@ -7054,7 +7686,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListRuntimesRequest>>,
         ) -> calls::Unary<ListRuntimesResponse> {
-            self.service.unary(8, request.into())
+            self.service.unary(9, request.into())
         }
 
         /// What applications have bound.
@@ -7064,7 +7696,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListSchemasRequest>>,
         ) -> calls::Unary<ListSchemasResponse> {
-            self.service.unary(9, request.into())
+            self.service.unary(10, request.into())
         }
 
         /// What is counted of calls and engines. `NOT_FOUND`: there is no such application.
@@ -7074,7 +7706,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<StatsRequest>>,
         ) -> calls::Unary<StatsResponse> {
-            self.service.unary(10, request.into())
+            self.service.unary(11, request.into())
         }
 
         /// What a dashboard shows, in the same way, as one entry of the audit log. Those who watch this
@@ -7085,7 +7717,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchOverviewRequest>>,
         ) -> calls::Opening<calls::Streaming<Overview>> {
-            self.service.server_streaming(11, request.into())
+            self.service.server_streaming(12, request.into())
         }
 
         /// The same, at once and then at an interval, until the caller cancels or the connection is too
@@ -7096,7 +7728,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchStatsRequest>>,
         ) -> calls::Opening<calls::Streaming<StatsResponse>> {
-            self.service.server_streaming(12, request.into())
+            self.service.server_streaming(13, request.into())
         }
     }
 
@@ -7123,8 +7755,8 @@ mod generated {
             RemovePolicy(&'a super::RemovePolicy),
             /// `ConfigurePolicy configure_policy = 8`
             ConfigurePolicy(&'a super::ConfigurePolicy),
-            /// `ReloadPolicies reload_policies = 9`
-            ReloadPolicies(&'a super::ReloadPolicies),
+            /// `Reload reload = 9`
+            Reload(&'a super::Reload),
             /// `SetQuota set_quota = 10`
             SetQuota(&'a super::SetQuota),
             /// `RemoveQuota remove_quota = 11`
@@ -7145,6 +7777,10 @@ mod generated {
             PinRuntime(&'a super::PinRuntime),
             /// `MoveApplication move_application = 19`
             MoveApplication(&'a super::MoveApplication),
+            /// `LoadPlugin load_plugin = 20`
+            LoadPlugin(&'a super::LoadPlugin),
+            /// `UnloadPlugin unload_plugin = 21`
+            UnloadPlugin(&'a super::UnloadPlugin),
         }
     }
 }

@@ -12,7 +12,8 @@ pub fn app_json(app: &proto::Application) -> Value {
         "descriptors_waiting": app.descriptors_waiting(), "items_queued": app.items_queued(),
         "items_held": app.items_held(), "engines": app.engines(), "bindings": app.bindings(),
         "serves": texts(app.serves()), "runtime": app.runtime(),
-        "policy_number": app.policy_number(),
+        "policy_number": app.policy_number(), "processor_ns": app.processor_ns(),
+        "is_over_quota": app.is_over_quota(),
     })
 }
 
@@ -53,6 +54,7 @@ pub fn quota_json(quota: &Quota, number: Option<u32>) -> Value {
         "number": number, "application": quota.application(), "items": items,
         "message_bytes": message_bytes, "metadata_bytes": metadata_bytes,
         "held_bytes": held_bytes, "descriptors": descriptors,
+        "processor_percent": quota.processor_percent(),
     })
 }
 

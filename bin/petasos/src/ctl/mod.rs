@@ -6,6 +6,7 @@
 mod audit;
 mod engine;
 mod plan;
+mod plugin;
 mod policy;
 mod quota;
 mod runtime;
@@ -19,6 +20,7 @@ mod upgrade;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use petasos_admin::ChangeRequest;
 use petasos_cli::admin::{ServiceArgs, ended};
 use petasos_cli::failed::Failed;
 
@@ -47,6 +49,9 @@ enum What {
     /// List or change the policies that applications get, also those that attach later.
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// List, load, replace or unload kinds of policies that are not built in.
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
     /// List, show, load or evict the schemas that are known.
     Schema(schema::SchemaCommand),
     /// List, add, remove or pin the threads that run datapaths, and move applications between them.
@@ -61,6 +66,9 @@ enum What {
     Stats(stats::StatsArgs),
     /// Show what operators have done, and what others have tried.
     Audit(audit::AuditArgs),
+    /// Have the service read its configuration and policies again. If anything is wrong, nothing
+    /// changes.
+    Reload,
     /// Do all steps of a plan, or none.
     Apply(plan::ApplyArgs),
     /// Start another `petasosd`, which takes over from the one that runs while calls run.
@@ -85,6 +93,8 @@ fn done(args: &CtlArgs) -> Result<(), Failed> {
         What::Kinds => show::kinds(service),
         What::Engine(command) => engine::run(service, command),
         What::Policy(command) => policy::run(service, command),
+        What::Plugin(command) => plugin::run(service, command),
+        What::Reload => reload(service),
         What::Schema(command) => schema::run(service, command),
         What::Transport(args) => transport::run(service, args),
         What::Quota(command) => quota::run(service, command),
@@ -94,6 +104,12 @@ fn done(args: &CtlArgs) -> Result<(), Failed> {
         What::Apply(args) => plan::run(service, args),
         What::Upgrade(args) => upgrade::run(service, args),
     }
+}
+
+fn reload(service: &ServiceArgs) -> Result<(), Failed> {
+    let mut request = ChangeRequest::new();
+    request.edit().steps_mut().add().reload_mut();
+    service.change(request)
 }
 
 /// A configuration from the command line: JSON, or `@FILE`.

@@ -8,7 +8,8 @@ use petasos_cli::failed::Failed;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::quota::fill;
+use super::plugin::{LoadPluginArgs, UnloadPluginArgs};
+use super::quota::Values;
 use super::runtime::{AddArgs, MoveArgs, PinArgs, RemoveArgs};
 use super::schema::LoadArgs;
 use super::{read, schema};
@@ -18,9 +19,9 @@ use super::{read, schema};
 pub struct ApplyArgs {
     /// The plan: a JSON list of steps, such as {"attach": {"application": "shop", "kind": "null"}};
     /// `-` is standard input. A step is one of attach, detach, move, configure, upgrade,
-    /// add_policy, remove_policy, configure_policy, set_budget, reload_policies, set_quota,
-    /// remove_quota, configure_transport, load_schema, evict_schema, add_runtime, remove_runtime,
-    /// pin_runtime, move_application.
+    /// add_policy, remove_policy, configure_policy, set_budget, reload, set_quota, remove_quota,
+    /// load_plugin, unload_plugin, configure_transport, load_schema, evict_schema, add_runtime,
+    /// remove_runtime, pin_runtime, move_application.
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -40,7 +41,9 @@ enum Step {
     RemovePolicy(Id),
     ConfigurePolicy(ConfigurePolicy),
     SetBudget(SetBudget),
-    ReloadPolicies(Nothing),
+    Reload(Nothing),
+    LoadPlugin(LoadPluginArgs),
+    UnloadPlugin(UnloadPluginArgs),
     SetQuota(SetQuota),
     RemoveQuota(Name),
     LoadSchema(LoadArgs),
@@ -160,6 +163,20 @@ struct SetQuota {
     metadata_bytes: Option<u64>,
     held_bytes: Option<u64>,
     descriptors: Option<u64>,
+    processor_percent: Option<f64>,
+}
+
+impl SetQuota {
+    fn values(&self) -> Values {
+        Values {
+            items: self.items,
+            message_bytes: self.message_bytes,
+            metadata_bytes: self.metadata_bytes,
+            held_bytes: self.held_bytes,
+            descriptors: self.descriptors,
+            processor_percent: self.processor_percent,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -251,16 +268,16 @@ fn write(step: &Step, to: &mut StepMut<'_>) -> Result<(), Failed> {
             let mut change = to.configure_policy_mut();
             change.set_id(step.id).set_configuration(json(&step.configuration));
         }
-        Step::ReloadPolicies(Nothing {}) => {
-            to.reload_policies_mut();
+        Step::Reload(Nothing {}) => {
+            to.reload_mut();
         }
+        Step::LoadPlugin(step) => step.fill(to)?,
+        Step::UnloadPlugin(step) => step.fill(to),
         Step::SetQuota(step) => {
             let mut set = to.set_quota_mut();
             let mut quota = set.quota_mut();
             quota.set_application(&step.application);
-            let SetQuota { items, message_bytes, metadata_bytes, .. } = *step;
-            let values = [items, message_bytes, metadata_bytes, step.held_bytes, step.descriptors];
-            fill(&mut quota, values);
+            step.values().fill(&mut quota);
         }
         Step::RemoveQuota(step) => {
             to.remove_quota_mut().set_application(&step.application);
@@ -310,7 +327,7 @@ mod tests {
         let text = r#"[{"attach": {"application": "shop", "kind": "rate_limit", "place": 0,
                                    "configuration": {"rate_per_s": 5}}},
                        {"detach": {"application": "3", "kind": "null"}},
-                       {"set_quota": {"items": 7}}, {"reload_policies": {}},
+                       {"set_quota": {"items": 7}}, {"reload": {}},
                        {"evict_schema": {"digest": "5f6c"}}, {"add_runtime": {"for": "shop"}},
                        {"move_application": {"application": "shop", "runtime": 1}}]"#;
         let request = request(&plan(text).expect("it is a plan")).expect("it reads no files");
@@ -330,7 +347,7 @@ mod tests {
         ] {
             assert!(plan(wrong).is_err(), "{wrong}");
         }
-        let many = format!("[{}]", vec![r#"{"reload_policies": {}}"#; STEPS_MAX + 1].join(","));
+        let many = format!("[{}]", vec![r#"{"reload": {}}"#; STEPS_MAX + 1].join(","));
         assert!(plan(&many).is_err_and(|error| error.contains("257 steps")));
     }
 }

@@ -11,7 +11,7 @@ use super::configuration;
 use super::show::print;
 
 /// The policies that applications get. Changes apply to those that are attached at once; a restart
-/// or a reload of the service brings back what its file says.
+/// or `petasos ctl reload` brings back what the service's file says.
 #[derive(Subcommand)]
 pub enum PolicyCommand {
     /// List the policies, in order: engines of the first are next to applications.
@@ -57,8 +57,6 @@ pub enum PolicyCommand {
         #[command(flatten)]
         over: OverArgs,
     },
-    /// Have the service read its file of policies again. If that is wrong, nothing changes.
-    Reload,
 }
 
 /// What happens to an engine that exceeds its budget.
@@ -110,9 +108,6 @@ pub fn run(service: &ServiceArgs, command: &PolicyCommand) -> Result<(), Failed>
             if let Some(percent) = percent {
                 over.fill(set.budget_mut(), *percent);
             }
-        }
-        PolicyCommand::Reload => {
-            steps.add().reload_policies_mut();
         }
     }
     service.change(request)

@@ -32,24 +32,29 @@ pub struct SetArgs {
     values: Values,
 }
 
+/// What is to be set.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
-struct Values {
+pub struct Values {
     /// Items in its datapath, and calls.
     #[arg(long, value_name = "N")]
-    items: Option<u64>,
+    pub items: Option<u64>,
     /// Bytes of one message.
     #[arg(long, value_name = "BYTES")]
-    message_bytes: Option<u64>,
+    pub message_bytes: Option<u64>,
     /// Bytes of metadata of one item.
     #[arg(long, value_name = "BYTES")]
-    metadata_bytes: Option<u64>,
+    pub metadata_bytes: Option<u64>,
     /// Bytes of messages that the service holds for it.
     #[arg(long, value_name = "BYTES")]
-    held_bytes: Option<u64>,
+    pub held_bytes: Option<u64>,
     /// Descriptors that wait for room in its ring.
     #[arg(long, value_name = "N")]
-    descriptors: Option<u64>,
+    pub descriptors: Option<u64>,
+    /// How much of a processor the service works for it, over time, in percent. When that is used
+    /// up, it is not heard for a while. 100 or more: all.
+    #[arg(long, value_name = "PERCENT")]
+    pub processor_percent: Option<f64>,
 }
 
 /// Shows or changes quotas.
@@ -64,8 +69,7 @@ pub fn run(service: &ServiceArgs, command: &QuotaCommand) -> Result<(), Failed> 
             let mut set = step.set_quota_mut();
             let mut quota = set.quota_mut();
             quota.set_application(application);
-            let Values { items, message_bytes, metadata_bytes, held_bytes, descriptors } = *values;
-            fill(&mut quota, [items, message_bytes, metadata_bytes, held_bytes, descriptors]);
+            values.fill(&mut quota);
         }
         QuotaCommand::Remove { application } => {
             steps.add().remove_quota_mut().set_application(application);
@@ -74,14 +78,16 @@ pub fn run(service: &ServiceArgs, command: &QuotaCommand) -> Result<(), Failed> 
     service.change(request)
 }
 
-/// Sets what is given: items, bytes of messages, of metadata, and held, and descriptors.
-pub fn fill(quota: &mut QuotaMut<'_>, values: [Option<u64>; 5]) {
-    let [items, message_bytes, metadata_bytes, held_bytes, descriptors] = values;
-    items.map(|value| quota.set_items_max(value).items_max());
-    message_bytes.map(|value| quota.set_message_bytes_max(value).message_bytes_max());
-    metadata_bytes.map(|value| quota.set_metadata_bytes_max(value).metadata_bytes_max());
-    held_bytes.map(|value| quota.set_held_bytes_max(value).held_bytes_max());
-    descriptors.map(|value| quota.set_descriptors_max(value).descriptors_max());
+impl Values {
+    /// Sets what is given.
+    pub fn fill(&self, quota: &mut QuotaMut<'_>) {
+        self.items.map(|value| quota.set_items_max(value).items_max());
+        self.message_bytes.map(|value| quota.set_message_bytes_max(value).message_bytes_max());
+        self.metadata_bytes.map(|value| quota.set_metadata_bytes_max(value).metadata_bytes_max());
+        self.held_bytes.map(|value| quota.set_held_bytes_max(value).held_bytes_max());
+        self.descriptors.map(|value| quota.set_descriptors_max(value).descriptors_max());
+        self.processor_percent.map(|value| quota.set_processor_percent(value).processor_percent());
+    }
 }
 
 fn show(service: &ServiceArgs) -> Result<(), Failed> {
@@ -106,6 +112,7 @@ fn show(service: &ServiceArgs) -> Result<(), Failed> {
             "METADATA BYTES",
             "HELD BYTES",
             "DESCRIPTORS",
+            "PROCESSOR",
         ];
         table(&head, &rows)
     })
@@ -114,5 +121,6 @@ fn show(service: &ServiceArgs) -> Result<(), Failed> {
 fn row(quota: &Quota, what: String) -> Vec<String> {
     let name = if quota.application().is_empty() { "(others)" } else { quota.application() };
     let values = quota_values(quota).map(|value| value.to_string());
-    [what, name.to_owned()].into_iter().chain(values).collect()
+    let processor = quota.processor_percent().map_or("-".to_owned(), |share| format!("{share} %"));
+    [what, name.to_owned()].into_iter().chain(values).chain([processor]).collect()
 }

@@ -1,6 +1,5 @@
 //! The service's methods: judged, done by the loop, written down.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,11 +14,9 @@ use super::audit::{Audit, Called};
 use super::copies::Copies;
 use super::roles::{Role, Roles};
 use super::{JobSender, stats, view};
-use crate::control::World;
-use crate::control::change::change;
-use crate::control::describe;
+use crate::configuration::Reader;
+use crate::control::{World, describe};
 use crate::metrics;
-use crate::policies;
 use crate::stats::{METRIC_ROWS_MAX, ROWS_MAX, Snapshot};
 
 /// The most callers who watch at a time.
@@ -33,23 +30,23 @@ const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// Answers operators.
 #[derive(Clone)]
-pub struct Front(Arc<Inner>);
+pub struct Front(pub(super) Arc<Inner>);
 
-struct Inner {
+pub(super) struct Inner {
     sender: JobSender,
     roles: Roles,
     /// The lock cannot be poisoned for long: no code panics while holding it.
     audit: Mutex<Audit>,
-    policies: Option<PathBuf>,
+    pub(super) reader: Arc<Reader>,
     watchers: Semaphore,
     copies: Copies,
 }
 
 impl Front {
-    pub fn new(sender: JobSender, roles: Roles, audit: Audit, policies: Option<PathBuf>) -> Front {
+    pub fn new(sender: JobSender, roles: Roles, audit: Audit, reader: Reader) -> Front {
         let (audit, watchers) = (Mutex::new(audit), Semaphore::new(WATCHERS_MAX));
-        let copies = Copies::new();
-        Front(Arc::new(Inner { sender, roles, audit, policies, watchers, copies }))
+        let (copies, reader) = (Copies::new(), Arc::new(reader));
+        Front(Arc::new(Inner { sender, roles, audit, reader, watchers, copies }))
     }
 
     /// What is counted, as a page for Prometheus.
@@ -180,7 +177,7 @@ impl Inner {
     }
 
     /// Lets the loop do something.
-    async fn ask<R: Send + 'static>(
+    pub(super) async fn ask<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut World<'_>) -> Result<R, Status> + Send + 'static,
     ) -> Result<R, Status> {
@@ -223,6 +220,13 @@ impl Admin for Front {
         let process = caller(&request)?;
         let needs = (Role::Viewer, "ListKinds", Vec::new());
         self.judged(process, needs, |_| async { Ok(view::kinds()) }).await
+    }
+
+    async fn list_plugins(
+        &self,
+        request: Request<proto::ListPluginsRequest>,
+    ) -> Result<Response<proto::ListPluginsResponse>, Status> {
+        self.look("ListPlugins", request, |world, _| Ok(view::plugins(world))).await
     }
 
     async fn list_policies(
@@ -333,20 +337,7 @@ impl Admin for Front {
         let steps: Vec<String> = request.steps().iter().take(STEPS_MAX).map(describe).collect();
         let needs = (Role::Operator, "Change", steps);
         self.judged(process, needs, move |inner| async move {
-            match request.steps().len() {
-                0 => return Err(Status::invalid_argument("a change has steps")),
-                len if len > STEPS_MAX => {
-                    let what = format!("a change has at most {STEPS_MAX} steps");
-                    return Err(Status::invalid_argument(what));
-                }
-                _ => {}
-            }
-            let read = inner.read_policies(&request);
-            let done = inner.ask(move |world| {
-                let read = read.as_ref().map(|read| read.as_deref().map_err(String::clone));
-                change(world, request.steps(), read).map_err(Status::from)
-            });
-            let done = done.await?;
+            let done = inner.change(request).await?;
             let mut response = proto::ChangeResponse::new();
             response.edit().done_mut().extend(done);
             Ok(response)
@@ -385,18 +376,6 @@ impl Inner {
         let full = |_| Status::resource_exhausted(format!("{WATCHERS_MAX} callers watch already"));
         let permit = self.watchers.try_acquire().map_err(full)?;
         Ok((permit, Duration::from_millis(interval_ms.into())))
-    }
-
-    /// Reads the file of policies if a step needs it, so that the loop does not.
-    fn read_policies(
-        &self,
-        request: &proto::ChangeRequest,
-    ) -> Option<Result<Vec<policies::Rule>, String>> {
-        let path = self.policies.as_ref()?;
-        let mut steps = request.steps().iter();
-        let is_needed =
-            steps.any(|step| matches!(step.what(), Some(proto::step::What::ReloadPolicies(_))));
-        is_needed.then(|| policies::read(path))
     }
 }
 

@@ -49,7 +49,7 @@ fn fill_application(to: &mut proto::ApplicationStatsMut<'_>, application: &Appli
     let mut list = to.engines_mut();
     for (kind, counts) in &application.engines {
         list.add()
-            .set_kind(*kind)
+            .set_kind(&**kind)
             .set_items(counts.items)
             .set_ended(counts.ended)
             .set_sampled_ns(counts.sampled_ns)

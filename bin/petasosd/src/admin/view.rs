@@ -6,12 +6,14 @@ use std::sync::Arc;
 use petasos::{Msg, Status};
 use petasos_admin as proto;
 use petasos_engine::{Application as Number, Policy, Without};
-use petasos_service::{Application, ApplicationLimits, Digest, KeptSchema};
+use petasos_plugin::Mapping;
+use petasos_service::{Application, Digest, KeptSchema};
 
 use super::audit::Entry;
-use crate::control::{StepError, World};
-use crate::member::Heaps;
-use crate::policies;
+use crate::control::{Quota, StepError, World};
+use crate::made;
+use crate::member::{Heaps, Member};
+use crate::processor::Allowance;
 use crate::runtime::set::State;
 
 /// The longest report of a policy, in bytes; a longer one is left out.
@@ -50,6 +52,10 @@ fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsRespon
         if let Some((runtime, member)) = members.get(&application.number()) {
             one.set_runtime(runtime.0);
             one.set_uid(member.who.uid).set_gid(member.who.gid);
+            if let Some(allowance) = member.allowance() {
+                one.set_processor_ns(application.processor_ns());
+                one.set_is_over_quota(allowance.is_spent());
+            }
             if let Some(pid) = member.who.pid {
                 one.set_pid(pid);
             }
@@ -107,14 +113,13 @@ fn describe(
     engine: &mut proto::EngineMut<'_>,
 ) {
     let known = world.control.known(policy);
-    let version = known.made.kind.version();
     let mut rules = world.control.policies().rules().iter();
     let rule = rules.find(|rule| Some(rule.id) == known.rule);
     let is_overridden =
         rule.is_some_and(|rule| rule.made.configuration != known.made.configuration);
     engine
-        .set_kind(version.kind)
-        .set_version(version.version)
+        .set_kind(known.made.kind_name())
+        .set_version(known.made.kind.version())
         .set_policy(rule.map_or(0, |rule| rule.id))
         .set_is_overridden(is_overridden);
     if let Some(without) = known.made.without() {
@@ -151,9 +156,32 @@ pub fn kinds() -> Msg<proto::ListKindsResponse> {
     let mut response = proto::ListKindsResponse::new();
     let mut edit = response.edit();
     let mut list = edit.kinds_mut();
-    for name in policies::kinds() {
+    for name in made::kinds() {
         let kind = petasos_engines::find(name).expect("it was found just now");
         list.add().set_name(name).set_version(kind.version().version);
+    }
+    response
+}
+
+pub fn plugins(world: &World<'_>) -> Msg<proto::ListPluginsResponse> {
+    let mut response = proto::ListPluginsResponse::new();
+    let mut edit = response.edit();
+    let mut list = edit.plugins_mut();
+    for plugin in world.control.plugins.iter() {
+        let (policies, engines) = world.uses_of(&plugin.name);
+        list.add()
+            .set_name(&*plugin.name)
+            .set_path(plugin.path.display().to_string())
+            .set_version(plugin.kind().version().version)
+            .set_policies(policies as u32)
+            .set_engines(engines as u32);
+    }
+    let mut list = edit.left_mut();
+    for left in world.control.left() {
+        list.add()
+            .set_name(&*left.name)
+            .set_path(left.path.display().to_string())
+            .set_is_used(left.mapping() == Mapping::InUse);
     }
     response
 }
@@ -265,18 +293,26 @@ pub fn quotas(world: &World<'_>) -> Msg<proto::ListQuotasResponse> {
 
 fn fill_quotas(world: &World<'_>, edit: &mut proto::ListQuotasResponseMut<'_>) {
     let mut list = edit.quotas_mut();
-    for (name, limits) in world.control.quotas.all() {
-        fill(&mut list.add(), name, limits);
+    for (name, quota) in world.control.quotas.all() {
+        fill(&mut list.add(), name, quota);
     }
     let mut list = edit.attached_mut();
+    let members: HashMap<_, _> = world.members().collect();
     for application in world.applications() {
         let mut one = list.add();
         one.set_number(application.number().0);
-        fill(&mut one.quota_mut(), application.name(), application.limits());
+        let member = members.get(&application.number()).map(|(_, member)| *member);
+        let processor = member.and_then(Member::allowance).map(Allowance::share);
+        let quota = Quota { limits: *application.limits(), processor };
+        fill(&mut one.quota_mut(), application.name(), &quota);
     }
 }
 
-fn fill(quota: &mut proto::QuotaMut<'_>, name: &str, limits: &ApplicationLimits) {
+fn fill(quota: &mut proto::QuotaMut<'_>, name: &str, of: &Quota) {
+    let limits = &of.limits;
+    if let Some(share) = of.processor {
+        quota.set_processor_percent(share.percent());
+    }
     quota
         .set_application(name)
         .set_items_max(limits.items_max as u64)

@@ -134,7 +134,7 @@ impl World<'_> {
         self.control.know(Known { made, rule });
         let application = self.application(*number).expect("it was just there");
         match application.replace(*place, absent) {
-            Ok(()) => {
+            Ok(_) => {
                 eprintln!("petasosd: {who}; it is taken out, its place is {}", budget.over.name());
             }
             Err(error) => eprintln!("petasosd: {who}; it cannot be taken out: {error}"),

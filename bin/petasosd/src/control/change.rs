@@ -6,27 +6,32 @@
 use std::sync::Arc;
 
 use petasos_admin as proto;
-use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy};
+use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy, Replaced};
 use petasos_service::{Application, BindError, Digest, HubId, KnownSchema};
 
+use super::prepare::Ready;
 use super::{ChangeFailed, Known, Quotas, StepError, World};
 use crate::member::Heaps;
+use crate::names::Names;
+use crate::plugins::{LeftPlugin, Plugins};
 use crate::policies::Rule;
+use crate::transport::Peers;
 
-/// Does the steps of a plan, or none of them. Gives what each has done. `read` are the rules of the
-/// file, for steps that reload them.
+/// Does the steps of a plan, or none of them. Gives what each has done. `ready` is what was made for
+/// each before, if anything was ([`prepare`](super::prepare)).
 ///
 /// # Errors
 /// See [`ChangeFailed`].
 pub fn change(
     world: &mut World<'_>,
     steps: &[proto::Step],
-    read: Option<Result<&[Rule], String>>,
+    ready: Vec<Ready>,
 ) -> Result<Vec<String>, ChangeFailed> {
-    let mut changer =
-        Changer { world, undo: Vec::new(), read, evicted: Vec::new(), begun: Vec::new() };
+    let mut changer = Changer::look(world);
     let mut done = Vec::new();
+    let mut ready = ready.into_iter();
     for (index, step) in steps.iter().enumerate() {
+        changer.ready = ready.next().unwrap_or_default();
         match changer.step(step) {
             Ok(line) => done.push(line),
             Err(error) => {
@@ -41,6 +46,7 @@ pub fn change(
     // What undoes the steps has policies.
     let evicted = std::mem::take(&mut changer.evicted);
     let begun = std::mem::take(&mut changer.begun);
+    let left = std::mem::take(&mut changer.left);
     drop(changer);
     world.begin(begun);
     if let Some(keeper) = &world.control.keeper
@@ -49,6 +55,8 @@ pub fn change(
         done.push("too much is written: files of evicted schemas are left, evict again".to_owned());
     }
     world.control.forget_unused();
+    // What was of them has gone, unless something still uses it.
+    world.control.remember_left(left);
     Ok(done)
 }
 
@@ -56,10 +64,13 @@ pub fn change(
 pub(super) struct Changer<'c, 'w> {
     pub(super) world: &'c mut World<'w>,
     undo: Vec<Undo>,
-    pub(super) read: Option<Result<&'c [Rule], String>>,
+    /// What was made for the step that is done.
+    pub(super) ready: Ready,
     /// Schemas whose files are removed once all steps are done.
     evicted: Vec<Digest>,
     begun: Vec<Begun>,
+    /// Plug-ins that are unloaded or replaced.
+    pub(super) left: Vec<LeftPlugin>,
 }
 
 /// What is begun once all steps are done: it cannot be undone.
@@ -74,15 +85,26 @@ pub(super) enum Begun {
 pub(super) enum Undo {
     Detach(Number, Place),
     Attach(Number, Place, Arc<dyn Policy>, Left),
-    Replace(Number, Place, Arc<dyn Policy>),
+    Replace(Number, Place, Arc<dyn Policy>, Replaced),
     Move(Number, Place, Place),
     Rules(Vec<Rule>),
     Quotas(Box<Quotas>),
+    Names(Names),
+    Plugins(Plugins),
+    Peers(Box<Peers>),
     Unload(Digest),
     Load(Arc<KnownSchema>, bool),
     Gathering(bool),
     Runtime(HubId),
     Pin(HubId, Option<u32>),
+}
+
+impl<'c, 'w> Changer<'c, 'w> {
+    /// One that has changed nothing.
+    pub(super) fn look(world: &'c mut World<'w>) -> Changer<'c, 'w> {
+        let (undo, evicted, begun, left) = Default::default();
+        Changer { world, undo, ready: Ready::Nothing, evicted, begun, left }
+    }
 }
 
 impl Changer<'_, '_> {
@@ -156,9 +178,9 @@ impl Changer<'_, '_> {
         self.world.control.know(known);
         let before = self.application(number).datapath().policy(place).cloned();
         let replaced = self.application(number).replace(place, policy);
-        self.noted(number, replaced)?;
+        let replaced = self.noted(number, replaced)?;
         let before = before.expect("there was an engine to replace");
-        self.undo.push(Undo::Replace(number, place, before));
+        self.undo.push(Undo::Replace(number, place, before, replaced));
         Ok(())
     }
 
@@ -238,8 +260,9 @@ impl Changer<'_, '_> {
                     let application = self.application(number);
                     (number, application.attach_again(place, policy, &left))
                 }
-                Undo::Replace(number, place, policy) => {
-                    (number, self.application(number).replace(place, policy))
+                Undo::Replace(number, place, policy, replaced) => {
+                    let application = self.application(number);
+                    (number, application.replace_back(place, policy, &replaced))
                 }
                 Undo::Move(number, from, to) => {
                     (number, self.application(number).reorder(from, to))
@@ -252,6 +275,18 @@ impl Changer<'_, '_> {
                 }
                 Undo::Quotas(quotas) => {
                     self.world.control.quotas = *quotas;
+                    continue;
+                }
+                Undo::Names(names) => {
+                    self.world.control.names = names;
+                    continue;
+                }
+                Undo::Plugins(plugins) => {
+                    self.world.control.plugins = plugins;
+                    continue;
+                }
+                Undo::Peers(peers) => {
+                    not_undone.extend(self.world.set_peers(*peers).err());
                     continue;
                 }
                 Undo::Unload(digest) => {

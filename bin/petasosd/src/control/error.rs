@@ -9,7 +9,8 @@ use petasos_service::{BindError, Digest};
 use thiserror::Error;
 
 use crate::budget::WrongBudget;
-use crate::policies::{MakeError, NAME_BYTES_MAX, RULES_MAX};
+use crate::made::MakeError;
+use crate::policies::{NAME_BYTES_MAX, RULES_MAX};
 
 /// Why a step was not done. The operator's fault, where nothing else is said.
 #[derive(Debug, Error)]
@@ -51,12 +52,36 @@ pub enum StepError {
     /// No application has so long a name.
     #[error("a name has at most {NAME_BYTES_MAX} bytes")]
     NameTooLong,
-    /// No file of policies was configured.
-    #[error("the service was started without --policies: there is nothing to reload")]
+    /// There is no file of which anything could be read again.
+    #[error("the service was started without --config or --policies: there is nothing to reload")]
     NoFile,
-    /// The file of policies is wrong; what ran goes on.
-    #[error("the policies stay as they are: {0}")]
-    File(String),
+    /// The configuration is wrong; what ran goes on.
+    #[error("all stays as it is: {0}")]
+    Configuration(String),
+    /// A plug-in is not loaded.
+    #[error("{0}")]
+    Plugin(String),
+    /// There is no such plug-in.
+    #[error("there is no plug-in `{0}`")]
+    NoPlugin(String),
+    /// A plug-in cannot be unloaded now.
+    #[error(
+        "plug-in `{name}` is in use by {policies} policies and {engines} engines: remove them first"
+    )]
+    PluginInUse {
+        /// Which.
+        name: String,
+        /// Policies of the rule set.
+        policies: usize,
+        /// Engines.
+        engines: usize,
+    },
+    /// Nobody's fault: a retry may succeed.
+    #[error(
+        "what this is about has changed since it was prepared, or a step before this one changes \
+         it, and it is of a plug-in: try again, or in a change of its own"
+    )]
+    Changed,
     /// A quota is out of its range, or there are too many.
     #[error("{0}")]
     Quota(String),
@@ -123,10 +148,14 @@ impl StepError {
             | StepError::NoRule(_)
             | StepError::NoEngine(_)
             | StepError::NoRuntime(_)
+            | StepError::NoPlugin(_)
             | StepError::NoSchema(_) => Code::NotFound,
+            StepError::Changed => Code::Aborted,
             StepError::Ambiguous { .. }
             | StepError::NoFile
-            | StepError::File(_)
+            | StepError::Configuration(_)
+            | StepError::Plugin(_)
+            | StepError::PluginInUse { .. }
             | StepError::NoTcp
             | StepError::FirstRuntime
             | StepError::Runtime(_)

@@ -1,12 +1,15 @@
 //! The configuration in force, as a process that takes over gets it.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use petasos::Msg;
 use petasos_admin as proto;
-use petasos_service::ApplicationLimits;
 use serde::{Deserialize, Serialize};
 
 use super::{Control, Quotas};
-use crate::policies::{self, Policies};
+use crate::plugins::Plugin;
+use crate::policies::{self, Before, Policies};
 
 /// What operators have set. Fields may be added; a process refuses those that it does not know.
 #[derive(Debug, Deserialize, Serialize)]
@@ -14,6 +17,17 @@ use crate::policies::{self, Policies};
 struct InForce {
     policies: Vec<serde_json::Value>,
     quotas: Vec<Quota>,
+    /// Only if there are some: earlier versions do not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    plugins: Vec<LoadedPlugin>,
+}
+
+/// A plug-in.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct LoadedPlugin {
+    name: String,
+    path: PathBuf,
 }
 
 /// What applications of a name may have; without a name, all others.
@@ -26,6 +40,9 @@ struct Quota {
     metadata_bytes_max: u64,
     held_bytes_max: u64,
     descriptors_max: u64,
+    /// Only if there is one, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    processor_percent: Option<f64>,
 }
 
 impl Control {
@@ -48,29 +65,42 @@ impl Control {
             }
             one
         });
-        let quotas = self.quotas.all().map(|(name, limits)| quota_of(name, limits));
-        let all = InForce { policies: rules.collect(), quotas: quotas.collect() };
+        let quotas = self.quotas.all().map(|(name, quota)| quota_of(name, quota));
+        let plugins = self
+            .plugins
+            .iter()
+            .map(|plugin| LoadedPlugin { name: plugin.name.clone(), path: plugin.path.clone() });
+        let (policies, quotas) = (rules.collect(), quotas.collect());
+        let all = InForce { policies, quotas, plugins: plugins.collect() };
         serde_json::to_vec(&all).map_err(|error| error.to_string())
     }
 
-    /// What another process had in force.
+    /// Goes on with what another process had in force. Plug-ins that this one has not, it loads:
+    /// that takes time.
     ///
     /// # Errors
     /// What this one cannot do of it.
-    pub fn of(text: &[u8], file: Option<std::path::PathBuf>) -> Result<Control, String> {
+    pub fn take_over(&mut self, text: &[u8]) -> Result<(), String> {
         let all: InForce = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        for LoadedPlugin { name, path } in &all.plugins {
+            if self.plugins.find(name).is_none() {
+                self.plugins.put(Arc::new(Plugin::load(name, path)?))?;
+            }
+        }
         let rules = serde_json::Value::Array(all.policies).to_string();
-        let mut control = Control::new(Policies::new(policies::parse(&rules)?), file);
+        let rules = policies::parse(&rules, Before { plugins: &self.plugins, rules: &[] })?;
         let mut quotas = Quotas::default();
         for quota in &all.quotas {
             quotas.set(&quota.message()).map_err(|error| error.to_string())?;
         }
-        control.quotas = quotas;
-        Ok(control)
+        self.set_policies(Policies::new(rules));
+        self.quotas = quotas;
+        Ok(())
     }
 }
 
-fn quota_of(name: &str, limits: &ApplicationLimits) -> Quota {
+fn quota_of(name: &str, quota: &super::Quota) -> Quota {
+    let limits = &quota.limits;
     Quota {
         application: name.to_owned(),
         items_max: limits.items_max as u64,
@@ -78,6 +108,7 @@ fn quota_of(name: &str, limits: &ApplicationLimits) -> Quota {
         metadata_bytes_max: limits.metadata_bytes_max as u64,
         held_bytes_max: limits.held_bytes_max as u64,
         descriptors_max: limits.descriptors_max as u64,
+        processor_percent: quota.processor.map(|share| share.percent()),
     }
 }
 
@@ -91,6 +122,8 @@ impl Quota {
             .set_metadata_bytes_max(self.metadata_bytes_max)
             .set_held_bytes_max(self.held_bytes_max)
             .set_descriptors_max(self.descriptors_max);
+        self.processor_percent
+            .map(|percent| edit.set_processor_percent(percent).processor_percent());
         message
     }
 }
@@ -98,28 +131,53 @@ impl Quota {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::configuration::Live;
+    use crate::plugins::Plugins;
+
+    fn control(rules: &str) -> Control {
+        let plugins = Plugins::default();
+        let rules = policies::parse(rules, Before { plugins: &plugins, rules: &[] });
+        let rules = Some(rules.expect("it is right"));
+        Control::new(Live { plugins, rules, whole: None }, None)
+    }
+
+    fn taken_over(text: &[u8]) -> Result<Control, String> {
+        let mut control = control("[]");
+        control.take_over(text).map(|()| control)
+    }
 
     #[test]
     fn what_is_in_force_comes_over_whole() {
-        let rules = r#"[{"application": "shop", "kind": "rate_limit",
-            "configuration": {"rate_per_s": 7, "burst": 3},
-            "budget": {"percent": 2.5, "over": "closed"}}]"#;
-        let rules = policies::parse(rules).expect("it is right");
-        let mut before = Control::new(Policies::new(rules), None);
-        let quota = Quota { items_max: 7, ..quota_of("shop", &ApplicationLimits::default()) };
+        let mut before = control(
+            r#"[{"application": "shop", "kind": "rate_limit",
+                 "configuration": {"rate_per_s": 7, "burst": 3},
+                 "budget": {"percent": 2.5, "over": "closed"}}]"#,
+        );
+        let mut quota = quota_of("shop", &super::super::Quota::default());
+        (quota.items_max, quota.processor_percent) = (7, Some(12.5));
         before.quotas.set(&quota.message()).expect("in range");
-        let after = Control::of(&before.in_force().expect("it can be said"), None);
-        let after = after.expect("it is understood");
-        assert_eq!(after.in_force().unwrap_or_default(), before.in_force().unwrap_or_default());
-        assert_eq!(after.quotas.of("shop").items_max, 7);
+        let text = before.in_force().expect("it can be said");
+        let after = taken_over(&text).expect("it is understood");
+        assert_eq!(after.in_force().unwrap_or_default(), text);
+        let quota = after.quotas.of("shop");
+        assert_eq!(quota.limits.items_max, 7);
+        assert_eq!(quota.processor.map(|share| share.percent()), Some(12.5));
         let rules = after.policies().rules();
         assert_eq!(rules[0].made.kind_name(), "rate_limit");
         assert_eq!(rules[0].budget.map(|budget| budget.percent()), Some(2.5));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told() {
         for wrong in ["", "{}", r#"{"policies": [], "quotas": [], "more": 1}"#] {
-            assert!(Control::of(wrong.as_bytes(), None).is_err(), "{wrong}");
+            assert!(taken_over(wrong.as_bytes()).is_err(), "{wrong}");
         }
         let unknown = br#"{"policies": [{"application": "*", "kind": "none"}], "quotas": []}"#;
-        let error = Control::of(unknown, None).err().unwrap_or_default();
+        let error = taken_over(unknown).err().unwrap_or_default();
         assert!(error.contains("there is no kind `none`"), "{error}");
+        let plugin = br#"{"policies": [], "quotas": [],
+                          "plugins": [{"name": "mine", "path": "/nowhere/x.so"}]}"#;
+        let error = taken_over(plugin).err().unwrap_or_default();
+        assert!(error.starts_with("plug-in `mine`, /nowhere/x.so: "), "{error}");
     }
 }

@@ -7,7 +7,6 @@ use petasos_service::Digest;
 
 use super::change::Changer;
 use super::{Known, StepError};
-use crate::policies::Made;
 
 /// The longest configuration in a description, in bytes.
 const SHOWN_BYTES_MAX: usize = 512;
@@ -19,13 +18,13 @@ impl Changer<'_, '_> {
             What::AttachEngine(step) => self.attach_engine(step),
             What::DetachEngine(step) => {
                 let (number, place) = self.engine(step.engine())?;
-                let kind = self.engines(number)[place].made.kind_name();
+                let kind = self.engines(number)[place].made.kind_name().to_owned();
                 self.detach(number, place)?;
                 Ok(format!("detached {kind} from {}", self.name_of(number)))
             }
             What::MoveEngine(step) => {
                 let (number, from) = self.engine(step.engine())?;
-                let kind = self.engines(number)[from].made.kind_name();
+                let kind = self.engines(number)[from].made.kind_name().to_owned();
                 self.reorder(number, from, step.to() as Place)?;
                 Ok(format!("moved {kind} of {} to place {}", self.name_of(number), step.to()))
             }
@@ -40,7 +39,7 @@ impl Changer<'_, '_> {
             What::RemovePolicy(step) => self.remove_policy(step.id()),
             What::ConfigurePolicy(step) => self.configure_policy(step.id(), step.configuration()),
             What::SetBudget(step) => self.set_budget(step),
-            What::ReloadPolicies(_) => self.reload(),
+            What::Reload(_) => self.reload(),
             What::SetQuota(step) => {
                 let quota = step.quota().ok_or(StepError::Unknown)?;
                 self.quotas().set(quota)?;
@@ -72,13 +71,15 @@ impl Changer<'_, '_> {
             What::RemoveRuntime(step) => self.remove_runtime(step.id()),
             What::PinRuntime(step) => self.pin_runtime(step),
             What::MoveApplication(step) => self.move_application(step),
+            What::LoadPlugin(_) => self.load_plugin(),
+            What::UnloadPlugin(step) => self.unload_plugin(step.name()),
         }
     }
 
     fn attach_engine(&mut self, step: &proto::AttachEngine) -> Result<String, StepError> {
         let number = self.world.find(step.application())?;
-        let made = Made::new(step.kind(), step.configuration())?;
-        let kind = made.kind_name();
+        let made = self.make(step.kind(), step.configuration())?;
+        let kind = made.kind_name().to_owned();
         let last = self.application(number).datapath().len();
         let place = step.place().map_or(last, |place| place as Place);
         self.attach(number, place, Known { made, rule: None })?;
@@ -93,10 +94,16 @@ impl Changer<'_, '_> {
     ) -> Result<String, StepError> {
         let (number, place) = self.engine(at)?;
         let Known { made, rule } = self.engines(number).swap_remove(place);
-        let made = made.anew(configuration)?;
-        let kind = made.kind_name();
+        let made = self.make_anew(&made, configuration)?;
+        let kind = made.kind_name().to_owned();
         self.replace(number, place, Known { made, rule })?;
         Ok(format!("{kind} of {} at place {place}", self.name_of(number)))
+    }
+
+    /// What is known of the engine that is meant.
+    pub(super) fn known_at(&mut self, at: Option<&proto::EngineAt>) -> Result<Known, StepError> {
+        let (number, place) = self.engine(at)?;
+        Ok(self.engines(number).swap_remove(place))
     }
 
     /// The engine that is meant.
@@ -157,7 +164,7 @@ pub fn describe(step: &proto::Step) -> String {
             let budget = step.budget().map_or("no budget".to_owned(), budget);
             format!("set of policy {}: {budget}", step.id())
         }
-        What::ReloadPolicies(_) => "reload policies".to_owned(),
+        What::Reload(_) => "reload".to_owned(),
         What::SetQuota(step) => {
             let text = step.quota().map(|quota| format!("{quota:?}"));
             format!("set quota {}", shown(&text.unwrap_or_default()))
@@ -184,6 +191,10 @@ pub fn describe(step: &proto::Step) -> String {
         What::MoveApplication(step) => {
             format!("move {} to runtime {}", shown(step.application()), step.runtime())
         }
+        What::LoadPlugin(step) => {
+            format!("load plug-in {} from {}", shown(step.name()), shown(step.path()))
+        }
+        What::UnloadPlugin(step) => format!("unload plug-in {}", shown(step.name())),
     }
 }
 

@@ -8,26 +8,36 @@ use petasos_service::ApplicationLimits;
 
 use super::StepError;
 use crate::policies::NAME_BYTES_MAX;
+use crate::processor::Share;
 
 /// The most names with quotas of their own.
 const NAMES_MAX: usize = 1024;
 
+/// What an application may have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quota {
+    /// At a time.
+    pub limits: ApplicationLimits,
+    /// Of a processor, over time; all, if there is none.
+    pub processor: Option<Share>,
+}
+
 /// What applications get that attach.
 #[derive(Clone, Default)]
 pub struct Quotas {
-    others: ApplicationLimits,
-    named: BTreeMap<String, ApplicationLimits>,
+    others: Quota,
+    named: BTreeMap<String, Quota>,
 }
 
 impl Quotas {
     /// What an application of this name may have.
-    pub fn of(&self, name: &str) -> ApplicationLimits {
+    pub fn of(&self, name: &str) -> Quota {
         self.named.get(name).copied().unwrap_or(self.others)
     }
 
     /// All of them, the first for names without one of their own, which is empty.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &ApplicationLimits)> {
-        let named = self.named.iter().map(|(name, limits)| (&**name, limits));
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Quota)> {
+        let named = self.named.iter().map(|(name, quota)| (&**name, quota));
         std::iter::once(("", &self.others)).chain(named)
     }
 
@@ -37,10 +47,14 @@ impl Quotas {
     /// [`StepError::Quota`]: a value is out of its range, or there are too many names.
     pub fn set(&mut self, quota: &proto::Quota) -> Result<(), StepError> {
         let name = quota.application();
-        let mut limits = self.of(name);
-        apply(&mut limits, quota)?;
+        let mut set = self.of(name);
+        apply(&mut set.limits, quota)?;
+        if let Some(percent) = quota.processor_percent() {
+            let share = Share::new(percent);
+            set.processor = share.map_err(|error| StepError::Quota(error.to_string()))?;
+        }
         if name.is_empty() {
-            self.others = limits;
+            self.others = set;
             return Ok(());
         }
         let is_full = self.named.len() >= NAMES_MAX && !self.named.contains_key(name);
@@ -49,7 +63,7 @@ impl Quotas {
                 format!("quotas are for at most {NAMES_MAX} names of {NAME_BYTES_MAX} bytes");
             return Err(StepError::Quota(what));
         }
-        self.named.insert(name.to_owned(), limits);
+        self.named.insert(name.to_owned(), set);
         Ok(())
     }
 
@@ -105,15 +119,36 @@ mod tests {
         quota
     }
 
+    fn items(quotas: &Quotas, name: &str) -> usize {
+        quotas.of(name).limits.items_max
+    }
+
+    #[test]
+    fn processors_are_shared_by_percent() {
+        let mut quotas = Quotas::default();
+        let mut set = |percent: f64| {
+            let mut quota = proto::Quota::new();
+            quota.edit().set_application("shop").set_processor_percent(percent);
+            quotas.set(&quota).map(|()| quotas.of("shop").processor.map(Share::percent))
+        };
+        assert_eq!(set(12.5).expect("it is a share"), Some(12.5));
+        assert_eq!(set(100.0).expect("it is all"), None);
+        for wrong in [0.0, -3.0, f64::NAN] {
+            let error = set(wrong).expect_err("it is none").to_string();
+            assert!(error.starts_with("processor_percent is more than 0"), "{error}");
+        }
+    }
+
     #[test]
     fn a_name_has_its_own_or_what_others_have() {
         let mut quotas = Quotas::default();
         quotas.set(&quota("", 100)).expect("in range");
         quotas.set(&quota("shop", 7)).expect("in range");
-        assert_eq!([quotas.of("shop").items_max, quotas.of("other").items_max], [7, 100]);
-        assert_eq!(quotas.of("shop").held_bytes_max, ApplicationLimits::default().held_bytes_max);
+        assert_eq!([items(&quotas, "shop"), items(&quotas, "other")], [7, 100]);
+        let held = ApplicationLimits::default().held_bytes_max;
+        assert_eq!(quotas.of("shop").limits.held_bytes_max, held);
         quotas.remove("shop").expect("it was there");
-        assert_eq!(quotas.of("shop").items_max, 100);
+        assert_eq!(items(&quotas, "shop"), 100);
         assert!(quotas.remove("shop").is_err());
     }
 
@@ -124,7 +159,7 @@ mod tests {
             let error = quotas.set(&quota("", wrong)).expect_err("out of range");
             assert!(error.to_string().starts_with("items_max is 1 to 1048576"), "{error}");
         }
-        assert_eq!(quotas.of("").items_max, ApplicationLimits::default().items_max);
+        assert_eq!(items(&quotas, ""), ApplicationLimits::default().items_max);
         for index in 0..NAMES_MAX {
             quotas.set(&quota(&index.to_string(), 1)).expect("there is room");
         }

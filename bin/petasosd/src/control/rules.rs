@@ -4,9 +4,9 @@ use petasos_admin as proto;
 use petasos_engine::{Application as Number, Place};
 
 use super::change::Changer;
-use super::{Known, StepError, is_same};
+use super::{Known, StepError};
 use crate::budget::{Budget, Over};
-use crate::policies::{Made, NAME_BYTES_MAX, RULES_MAX, Rule};
+use crate::policies::{NAME_BYTES_MAX, RULES_MAX, Rule};
 
 impl Changer<'_, '_> {
     /// Adds a policy, and its engines.
@@ -22,7 +22,7 @@ impl Changer<'_, '_> {
         if index > rules.len() {
             return Err(StepError::NoIndex { index, rules: rules.len() });
         }
-        let made = Made::new(step.kind(), step.configuration())?;
+        let made = self.make(step.kind(), step.configuration())?;
         let budget = step.budget().map(budget_of).transpose()?;
         rules.insert(index, Rule { budget, ..Rule::new(step.application(), made) });
         self.set_rules(rules);
@@ -58,7 +58,8 @@ impl Changer<'_, '_> {
     ) -> Result<String, StepError> {
         let mut rules = self.rules();
         let index = index_of(&rules, id)?;
-        rules[index].made = rules[index].made.anew(Some(configuration))?;
+        let before = rules[index].made.clone();
+        rules[index].made = self.make_anew(&before, Some(configuration))?;
         let rule = rules[index].clone();
         self.set_rules(rules);
         for number in self.numbers() {
@@ -92,55 +93,11 @@ impl Changer<'_, '_> {
         Ok(format!("set the budget of policy {id}: {budget}"))
     }
 
-    /// Brings all to what the file says.
-    pub(super) fn reload(&mut self) -> Result<String, StepError> {
-        let read = match &self.read {
-            None => return Err(StepError::NoFile),
-            Some(Err(wrong)) => return Err(StepError::File(wrong.clone())),
-            Some(Ok(read)) => *read,
-        };
-        let rules = matched(self.rules(), read)?;
-        self.set_rules(rules);
-        let rules = self.rules();
-        for number in self.numbers() {
-            self.conform(number, &rules)?;
-        }
-        Ok(format!("reloaded {} policies", rules.len()))
-    }
-
-    /// Gives an application the engines of the rules for it, in their order. Others stay.
-    fn conform(&mut self, number: Number, rules: &[Rule]) -> Result<(), StepError> {
-        let name = self.application(number).name().to_owned();
-        let its: Vec<&Rule> = rules.iter().filter(|rule| rule.is_for(&name)).collect();
-        self.detach_all(number, |id| its.iter().all(|rule| rule.id != id))?;
-        let mut next: Place = 0;
-        for rule in its {
-            match self.place_of(number, rule.id) {
-                None => self.attach(number, next, known(rule))?,
-                Some(place) => {
-                    let at = self.application(number).datapath().policy(place);
-                    if !at.is_some_and(|policy| is_same(policy, &rule.made.policy)) {
-                        self.replace(number, place, known(rule))?;
-                    }
-                    if place < next {
-                        // Those between the two places move by one.
-                        next -= 1;
-                        self.reorder(number, place, next)?;
-                    } else {
-                        next = place;
-                    }
-                }
-            }
-            next += 1;
-        }
-        Ok(())
-    }
-
-    fn rules(&self) -> Vec<Rule> {
+    pub(super) fn rules(&self) -> Vec<Rule> {
         self.world.control.policies().rules().to_vec()
     }
 
-    fn numbers(&self) -> Vec<Number> {
+    pub(super) fn numbers(&self) -> Vec<Number> {
         self.world.applications().iter().map(|application| application.number()).collect()
     }
 
@@ -150,7 +107,7 @@ impl Changer<'_, '_> {
     }
 
     /// Where the engine of a rule stands.
-    fn place_of(&mut self, number: Number, id: u64) -> Option<Place> {
+    pub(super) fn place_of(&mut self, number: Number, id: u64) -> Option<Place> {
         self.engines(number).iter().position(|known| known.rule == Some(id))
     }
 
@@ -162,7 +119,7 @@ impl Changer<'_, '_> {
     }
 
     /// Takes out the engines of some rules.
-    fn detach_all(
+    pub(super) fn detach_all(
         &mut self,
         number: Number,
         is_meant: impl Fn(u64) -> bool,
@@ -177,7 +134,7 @@ impl Changer<'_, '_> {
     }
 }
 
-fn known(rule: &Rule) -> Known {
+pub(super) fn known(rule: &Rule) -> Known {
     Known { made: rule.made.clone(), rule: Some(rule.id) }
 }
 
@@ -190,53 +147,4 @@ fn budget_of(wanted: &proto::Budget) -> Result<Budget, StepError> {
 
 fn index_of(rules: &[Rule], id: u64) -> Result<usize, StepError> {
     rules.iter().position(|rule| rule.id == id).ok_or(StepError::NoRule(id))
-}
-
-/// The rules of a file. Those that are in the rule set as they are stay; one that is there with
-/// another configuration goes on from its state.
-fn matched(mut before: Vec<Rule>, read: &[Rule]) -> Result<Vec<Rule>, StepError> {
-    let is_like = |a: &Rule, b: &Rule| {
-        a.application == b.application && a.made.kind_name() == b.made.kind_name()
-    };
-    let mut rules: Vec<Option<Rule>> = vec![None; read.len()];
-    for (rule, read) in rules.iter_mut().zip(read) {
-        let is_same =
-            |old: &Rule| is_like(old, read) && old.made.configuration == read.made.configuration;
-        *rule = before.iter().position(is_same).map(|index| before.remove(index));
-    }
-    let filled = rules.into_iter().zip(read).map(|(rule, read)| {
-        let budget = read.budget;
-        if let Some(rule) = rule {
-            return Ok(Rule { budget, ..rule });
-        }
-        let Some(index) = before.iter().position(|old| is_like(old, read)) else {
-            return Ok(read.clone());
-        };
-        let old = before.remove(index);
-        let made = old.made.anew(Some(&read.made.configuration))?;
-        Ok(Rule { made, budget, ..old })
-    });
-    filled.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rule(id: u64, application: &str, rate: u32) -> Rule {
-        let configuration = format!(r#"{{"rate_per_s": {rate}, "burst": 1}}"#);
-        let made = Made::new("rate_limit", &configuration).expect("it is right");
-        Rule { id, ..Rule::new(application, made) }
-    }
-
-    #[test]
-    fn a_reload_keeps_what_is_there_and_configures_what_differs() {
-        let before = vec![rule(1, "*", 10), rule(2, "shop", 20), rule(3, "gone", 30)];
-        let kept = before[1].made.policy.clone();
-        let read = [rule(0, "shop", 20), rule(0, "new", 5), rule(0, "*", 11)];
-        let rules = matched(before, &read).expect("all can be made");
-        assert_eq!(rules.iter().map(|rule| rule.id).collect::<Vec<_>>(), [2, 0, 1]);
-        assert!(is_same(&rules[0].made.policy, &kept), "its state is kept");
-        assert!(rules[2].made.configuration.contains("11"), "{}", rules[2].made.configuration);
-    }
 }

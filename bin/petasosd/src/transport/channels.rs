@@ -68,16 +68,24 @@ impl Channels {
     ///
     /// # Errors
     /// A text that says which of them is no target, or comes twice.
-    pub fn new(peers: Vec<(String, String)>, grpc: &Grpc) -> Result<Channels, String> {
-        let mut known = HashMap::new();
-        for (name, target) in peers {
-            check(&target, grpc)
-                .map_err(|status| format!("peer `{name}`: {}", status.message()))?;
-            if known.insert(name.clone(), target.into()).is_some() {
-                return Err(format!("the peer `{name}` is given twice"));
-            }
-        }
-        Ok(Channels { kept: HashMap::new(), peers: known, recent: no_recent() })
+    pub fn new(peers: &[(String, String)], grpc: &Grpc) -> Result<Channels, String> {
+        let peers = known(peers, grpc)?;
+        Ok(Channels { kept: HashMap::new(), peers, recent: no_recent() })
+    }
+
+    /// Checks names for targets. [`Channels::set_peers`] puts them in place then.
+    ///
+    /// # Errors
+    /// As [`Channels::new`].
+    pub fn check_peers(peers: &[(String, String)], grpc: &Grpc) -> Result<KnownPeers, String> {
+        known(peers, grpc).map(KnownPeers)
+    }
+
+    /// These names stand for targets now, and no others. Calls that are under way go on.
+    pub fn set_peers(&mut self, KnownPeers(peers): KnownPeers) {
+        self.peers = peers;
+        // What was called by a name is known by it.
+        self.recent = no_recent();
     }
 
     /// Begins a call: over datagrams, a unary one without a future.
@@ -223,6 +231,20 @@ fn time_left(call: &Outgoing, now: Time) -> Result<Option<Duration>, Status> {
     }
 }
 
+/// Targets by the names that stand for them, checked.
+pub struct KnownPeers(HashMap<String, Arc<str>>);
+
+fn known(peers: &[(String, String)], grpc: &Grpc) -> Result<HashMap<String, Arc<str>>, String> {
+    let mut known = HashMap::new();
+    for (name, target) in peers {
+        check(target, grpc).map_err(|status| format!("peer `{name}`: {}", status.message()))?;
+        if known.insert(name.clone(), target.as_str().into()).is_some() {
+            return Err(format!("the peer `{name}` is given twice"));
+        }
+    }
+    Ok(known)
+}
+
 fn no_recent() -> Vec<Option<Recent>> {
     (0..RECENT).map(|_| None).collect()
 }
@@ -255,7 +277,7 @@ mod tests {
     #[test]
     fn channels_are_bounded_and_the_one_called_longest_ago_goes() {
         let (_loop, grpc) = without_a_port();
-        let mut channels = Channels::new(Vec::new(), &grpc).expect("there is nothing wrong");
+        let mut channels = Channels::new(&[], &grpc).expect("there is nothing wrong");
         let target = |number: usize| {
             let scheme = if number.is_multiple_of(2) { "petasos" } else { "grpc" };
             Arc::from(format!("{scheme}://127.0.0.1:{}", number + 1))
@@ -275,7 +297,7 @@ mod tests {
         let (_loop, grpc) = without_a_port();
         let peers = |list: &[(&str, &str)]| {
             let list = list.iter().map(|(name, target)| ((*name).into(), (*target).into()));
-            Channels::new(list.collect(), &grpc).err()
+            Channels::new(&list.collect::<Vec<_>>(), &grpc).err()
         };
         assert_eq!(peers(&[("a", "petasos://h:1"), ("b", "grpc://h:1,h:2")]), None);
         for (target, why) in [
@@ -289,7 +311,7 @@ mod tests {
         }
         let twice = peers(&[("a", "petasos://h:1"), ("a", "petasos://h:2")]);
         assert_eq!(twice.expect("it is wrong"), "the peer `a` is given twice");
-        let channels = Channels::new(Vec::new(), &grpc).expect("there is nothing wrong");
+        let channels = Channels::new(&[], &grpc).expect("there is nothing wrong");
         let target = |name: &str| channels.target(&name.into(), &grpc);
         let code = |name: &str| target(name).map_err(|status| status.code());
         assert_eq!(code("nobody"), Err(petasos::Code::Unavailable));

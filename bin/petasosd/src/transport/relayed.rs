@@ -78,6 +78,13 @@ impl Requests {
         Requests { believed, ..Requests::default() }
     }
 
+    /// These are believed now, and no others.
+    pub fn believe(&mut self, believed: Vec<String>) {
+        self.believed = believed;
+        // Whether it is believed is known of each.
+        self.callers.fill_with(|| None);
+    }
+
     /// Whether a peer is believed about who calls.
     fn is_believed(&self, peer: &Caller) -> bool {
         peer.is_proved && self.believed.contains(&peer.name)

@@ -20,7 +20,7 @@ const NO_EVE: &str = r#"[{"application": "*", "kind": "access", "configuration":
 
 /// A server that is called with no forbidden name, until it is called with `stop`. Gives how often,
 /// and itself, so that it is still there.
-fn serve(daemon: &Daemon) -> JoinHandle<(u64, Client)> {
+pub fn serve(daemon: &Daemon) -> JoinHandle<(u64, Client)> {
     let mut server = daemon.attach("server");
     server.serve("greeter");
     std::thread::spawn(move || {

@@ -5,10 +5,12 @@ mod admin;
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
 mod check;
+mod configuration;
 mod flips;
 mod identity;
 mod plugins;
 mod process;
+mod processor;
 mod remote;
 mod remote_unread;
 mod schemas;

@@ -121,6 +121,12 @@ impl Daemon {
         (daemon, address.expect("it says where"))
     }
 
+    /// Sends it SIGHUP.
+    pub fn hang_up(&self) {
+        let child = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(child, rustix::process::Signal::HUP).unwrap();
+    }
+
     /// Kills the process that this test has started.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -86,7 +86,7 @@ fn e9_a_policy_that_is_configured_or_reloaded_is_there_again() {
             step.configure_policy_mut().set_id(id).set_configuration("{}");
         },
         &|mut step| {
-            step.reload_policies_mut();
+            step.reload_mut();
         },
         &|mut step| {
             let mut upgrade = step.upgrade_engine_mut();

@@ -61,15 +61,13 @@ fn a_corrupt_file_changes_nothing_and_a_right_one_is_applied() {
     operator.change(&[&|step| attach(step, "client", "telemetry", "")]);
     let before = operator.everything();
     let reload = |mut step: petasos_admin::StepMut<'_>| {
-        step.reload_policies_mut();
+        step.reload_mut();
     };
     for wrong in ["[", "", r#"[{"application": "*", "kind": "nul"}]"#, r#"{"a": 1}"#, "\u{0}"] {
         daemon.write_policies(wrong);
         let (code, why) = operator.fails(&[&reload]);
         assert_eq!(code, Code::FailedPrecondition, "{wrong}");
-        assert!(
-            why.starts_with("the policies stay as they are: ") && why.contains("policies.json")
-        );
+        assert!(why.starts_with("all stays as it is: ") && why.contains("policies.json"));
         assert_eq!(operator.everything(), before, "{wrong}");
         assert!(client.greet(target, "ann").is_ok());
     }
@@ -95,10 +93,10 @@ fn a_corrupt_file_changes_nothing_and_a_right_one_is_applied() {
 fn without_a_file_there_is_nothing_to_reload() {
     let daemon = Daemon::start("nofile", None);
     let (code, why) = Operator::of(&daemon).fails(&[&|mut step| {
-        step.reload_policies_mut();
+        step.reload_mut();
     }]);
     assert_eq!(code, Code::FailedPrecondition);
-    assert!(why.contains("without --policies"), "{why}");
+    assert!(why.contains("without --config or --policies"), "{why}");
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! Changes: what takes time of them is done by a thread of its own, the rest by the loop.
+
+use petasos::{Msg, Status};
+use petasos_admin::{self as proto, STEPS_MAX};
+
+use super::service::Inner;
+use crate::control::change::change;
+use crate::control::prepare::{Ready, Survey, is_quick, prepare};
+
+impl Inner {
+    /// Does all steps, or none. Gives what each has done.
+    pub(super) async fn change(
+        &self,
+        request: Msg<proto::ChangeRequest>,
+    ) -> Result<Vec<String>, Status> {
+        match request.steps().len() {
+            0 => return Err(Status::invalid_argument("a change has steps")),
+            len if len > STEPS_MAX => {
+                let what = format!("a change has at most {STEPS_MAX} steps");
+                return Err(Status::invalid_argument(what));
+            }
+            _ => {}
+        }
+        if is_quick(request.steps()) {
+            return self.make(request, Vec::new()).await;
+        }
+        let (survey, request) =
+            self.ask(move |world| Ok((Survey::take(world, request.steps()), request))).await?;
+        let reader = self.reader.clone();
+        let work = move || {
+            let ready = prepare(survey, request.steps(), &reader);
+            (ready, request)
+        };
+        let failed = |_| Status::internal("the change could not be prepared; nothing was done");
+        let (ready, request) = tokio::task::spawn_blocking(work).await.map_err(failed)?;
+        self.make(request, ready).await
+    }
+
+    async fn make(
+        &self,
+        request: Msg<proto::ChangeRequest>,
+        ready: Vec<Ready>,
+    ) -> Result<Vec<String>, Status> {
+        self.ask(move |world| change(world, request.steps(), ready).map_err(Status::from)).await
+    }
+}

@@ -1,0 +1,232 @@
+//! The configuration: options of the command line, and a file that has the same and more.
+//!
+//! A key of the file is the long name of an option, so that each option has one meaning, one check
+//! and one place where it is documented. What the command line says of an option replaces what the
+//! file says. What no option has, policies and quotas, are tables of the file ([`tables`]).
+//!
+//! # Invariants
+//! - What is read again is checked whole before anything changes.
+//! - Options that take effect when the service starts ([`LIVE`] has the others) do not differ in
+//!   what is read again: that is an error which names them.
+
+mod arguments;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::control::Quotas;
+use crate::names::Names;
+use crate::options::Options;
+use crate::plugins::{Plugin, Plugins};
+use crate::policies::{self, Before, Rule};
+use arguments::Arguments;
+use tables::Tables;
+
+/// The options that can change while the service runs.
+const LIVE: [&str; 5] = ["application", "believe", "peer", "plugin", "policies"];
+
+/// What a process is to do.
+pub struct Configuration {
+    /// The options, wherever they are from.
+    pub options: Options,
+    tables: Option<Tables>,
+    /// What the file says of options that take effect when the service starts.
+    fixed: BTreeMap<String, Vec<OsString>>,
+}
+
+/// What can change while the service runs.
+pub struct Live {
+    /// Of which policies can be made.
+    pub plugins: Plugins,
+    /// The rule set. None if none was configured.
+    pub rules: Option<Vec<Rule>>,
+    /// The rest, if there is a configuration file.
+    pub whole: Option<Whole>,
+}
+
+/// What a configuration file says besides policies and plug-ins.
+pub struct Whole {
+    /// Who may attach under which name.
+    pub names: Names,
+    /// What applications may have.
+    pub quotas: Quotas,
+    /// Other hosts.
+    pub peers: crate::transport::Peers,
+}
+
+/// Why there is no configuration.
+pub enum NotConfigured {
+    /// The command line is wrong, or asks for a text about it.
+    CommandLine(clap::Error),
+    /// The file is.
+    File(String),
+}
+
+impl Configuration {
+    /// Reads the command line, and the file that it names.
+    ///
+    /// # Errors
+    /// See [`NotConfigured`].
+    pub fn read(arguments: &[OsString]) -> Result<Configuration, NotConfigured> {
+        let matches = Options::command().try_get_matches_from(arguments);
+        let matches = matches.map_err(NotConfigured::CommandLine)?;
+        let options = Options::from_arg_matches(&matches).map_err(NotConfigured::CommandLine)?;
+        let Some(path) = options.config.clone() else {
+            return Ok(Configuration { options, tables: None, fixed: BTreeMap::new() });
+        };
+        let text = policies::read_text(&path).map_err(NotConfigured::File)?;
+        let merged = merged(&text, &matches, arguments);
+        merged.map_err(|wrong| NotConfigured::File(format!("{}: {wrong}", path.display())))
+    }
+
+    /// The same, with no policies.
+    pub fn without_policies(mut self) -> Configuration {
+        self.options.policies = None;
+        self.tables = self.tables.map(|tables| Tables { policies: None, ..tables });
+        self
+    }
+
+    /// What the service begins with. Waits for the trials of plug-ins and their policies.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn begin(self) -> Result<Live, String> {
+        let plugins = Plugins::load(&self.options.plugin)?;
+        let names = Names::new(self.options.application.clone());
+        let peers = self.options.peers();
+        let mut live = self.live(Before { plugins: &plugins, rules: &[] })?;
+        live.whole.get_or_insert_with(|| Whole { names, quotas: Quotas::default(), peers });
+        Ok(live)
+    }
+
+    /// What can change while the service runs. `before` is what there is. Waits for the trials of
+    /// plug-ins and their policies.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn live(self, before: Before<'_>) -> Result<Live, String> {
+        let Configuration { options, tables, .. } = self;
+        let plugins = match tables {
+            Some(_) => wanted(&options.plugin, before.plugins)?,
+            None => before.plugins.clone(),
+        };
+        let before = Before { plugins: &plugins, ..before };
+        let (lines, quotas, applications) = match tables {
+            Some(Tables { policies, quotas, applications }) => {
+                (policies, Some(quotas), applications)
+            }
+            None => (None, None, Vec::new()),
+        };
+        let rules = match (&options.policies, lines) {
+            (Some(path), _) => Some(policies::read(path, before)?),
+            (None, Some(lines)) => Some(policies::rules(lines, before)?),
+            (None, None) => None,
+        };
+        let whole = quotas.map(|quotas| {
+            let names = [options.application.clone(), applications].concat();
+            Whole { names: Names::new(names), quotas, peers: options.peers() }
+        });
+        Ok(Live { plugins, rules, whole })
+    }
+}
+
+/// The plug-ins that a configuration names: those that are there, if they are from the same file.
+fn wanted(list: &[(String, PathBuf)], before: &Plugins) -> Result<Plugins, String> {
+    let mut plugins = Plugins::default();
+    for (name, path) in list {
+        if plugins.find(name).is_some() {
+            return Err(format!("plug-in `{name}` is given twice"));
+        }
+        let there = before.find(name).filter(|there| there.path == *path).cloned();
+        let plugin = match there {
+            Some(there) => there,
+            None => std::sync::Arc::new(Plugin::load(name, path)?),
+        };
+        plugins.put(plugin)?;
+    }
+    Ok(plugins)
+}
+
+/// The options of the command line, and those of a file's text that it does not have.
+fn merged(
+    text: &str,
+    matches: &clap::ArgMatches,
+    arguments: &[OsString],
+) -> Result<Configuration, String> {
+    let mut table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let tables = Tables::take(&mut table)?;
+    let Arguments { list, mut fixed } = Arguments::of(&table, matches)?;
+    fixed.retain(|key, _| !LIVE.contains(&&**key));
+    let (program, given) = arguments.split_at(arguments.len().min(1));
+    let all = [program, &list, given].concat();
+    let options = Options::command().no_binary_name(false).try_get_matches_from(all);
+    let options = options.and_then(|matches| Options::from_arg_matches(&matches));
+    let options = options.map_err(|error| arguments::explain(&error))?;
+    if options.policies.is_some() && tables.policies.is_some() {
+        // The command line has one.
+        let tables = Tables { policies: None, ..tables };
+        return Ok(Configuration { options, tables: Some(tables), fixed });
+    }
+    Ok(Configuration { options, tables: Some(tables), fixed })
+}
+
+/// Reads the configuration again.
+pub struct Reader {
+    arguments: Vec<OsString>,
+    fixed: BTreeMap<String, Vec<OsString>>,
+    file: Option<PathBuf>,
+}
+
+impl Reader {
+    /// For the configuration that this command line has led to.
+    pub fn new(arguments: Vec<OsString>, configuration: &Configuration) -> Reader {
+        let options = &configuration.options;
+        let file = options.config.clone().or_else(|| options.policies.clone());
+        Reader { arguments, fixed: configuration.fixed.clone(), file }
+    }
+
+    /// The file that is read again.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// What can change while the service runs. Waits for the trials of plug-ins and their policies.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn read(&self, before: Before<'_>) -> Result<Live, String> {
+        let read = Configuration::read(&self.arguments).map_err(|error| error.to_string())?;
+        let keys = self.fixed.keys().chain(read.fixed.keys());
+        let mut differ: Vec<&str> = keys
+            .filter(|key| self.fixed.get(*key) != read.fixed.get(*key))
+            .map(String::as_str)
+            .collect();
+        differ.sort_unstable();
+        differ.dedup();
+        if !differ.is_empty() {
+            return Err(format!(
+                "`{}` cannot change while the service runs: restart it, or let a new process take \
+                 over (`petasos ctl upgrade`)",
+                differ.join("`, `")
+            ));
+        }
+        read.live(before)
+    }
+}
+
+impl std::fmt::Display for NotConfigured {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotConfigured::CommandLine(error) => f.write_str(&arguments::explain(error)),
+            NotConfigured::File(error) => f.write_str(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What a configuration file has that is no option: applications with their quotas, quotas of
+//! others, and policies.
+//!
+//! ```toml
+//! [application.shop]
+//! accounts = ["uid:1001"]
+//! quota = { items = 1000, processor-percent = 50.0 }
+//!
+//! [quota]                # of applications without one of their own
+//! held-bytes = 67108864
+//!
+//! [[policies]]
+//! application = "*"
+//! kind = "rate_limit"
+//! configuration = { rate_per_s = 50000, burst = 100 }
+//! ```
+
+use std::collections::BTreeMap;
+
+use petasos::Msg;
+use petasos_admin as proto;
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::control::Quotas;
+use crate::names::{Account, is_name};
+use crate::policies::Line;
+
+/// What is in the tables.
+pub struct Tables {
+    /// The policies, if they are here and not in a file of their own.
+    pub policies: Option<Vec<Line>>,
+    /// What applications may have.
+    pub quotas: Quotas,
+    /// Names, with the accounts whose processes may have them.
+    pub applications: Vec<(String, Account)>,
+}
+
+/// An application.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Application {
+    #[serde(default)]
+    accounts: Vec<String>,
+    quota: Option<Quota>,
+}
+
+/// What applications may have. What it does not say is as for all others.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Quota {
+    items: Option<u64>,
+    message_bytes: Option<u64>,
+    metadata_bytes: Option<u64>,
+    held_bytes: Option<u64>,
+    descriptors: Option<u64>,
+    processor_percent: Option<f64>,
+}
+
+impl Tables {
+    /// Takes them out of a file.
+    ///
+    /// # Errors
+    /// A text that says which, and what is wrong with it.
+    pub fn take(table: &mut Table) -> Result<Tables, String> {
+        let mut quotas = Quotas::default();
+        if let Some(quota) = taken::<Quota>(table, "quota")? {
+            quotas.set(&quota.message("")).map_err(|error| format!("`quota`: {error}"))?;
+        }
+        let mut applications = Vec::new();
+        // A list is of the option `--application`.
+        if table.get("application").is_some_and(Value::is_table) {
+            let named: BTreeMap<String, Application> =
+                taken(table, "application")?.unwrap_or_default();
+            for (name, application) in &named {
+                let its = application.add(name, &mut quotas, &mut applications);
+                its.map_err(|wrong| format!("`application.{name}`: {wrong}"))?;
+            }
+        }
+        // A text is a file of policies.
+        let policies = match table.get("policies").is_some_and(Value::is_array) {
+            true => taken(table, "policies")?,
+            false => None,
+        };
+        Ok(Tables { policies, quotas, applications })
+    }
+}
+
+fn taken<T: serde::de::DeserializeOwned>(
+    table: &mut Table,
+    key: &str,
+) -> Result<Option<T>, String> {
+    let Some(value) = table.remove(key) else { return Ok(None) };
+    let read = T::deserialize(value);
+    read.map(Some).map_err(|error| format!("`{key}`: {}", error.message()))
+}
+
+impl Application {
+    fn add(
+        &self,
+        name: &str,
+        quotas: &mut Quotas,
+        applications: &mut Vec<(String, Account)>,
+    ) -> Result<(), String> {
+        if !is_name(name) {
+            return Err("a name has 1 to 64 of the characters A-Z a-z 0-9 . _ - /".to_owned());
+        }
+        for account in &self.accounts {
+            let account = account.parse().map_err(|form| format!("`{account}`: {form}"))?;
+            applications.push((name.to_owned(), account));
+        }
+        match &self.quota {
+            Some(quota) => quotas.set(&quota.message(name)).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Quota {
+    fn message(&self, name: &str) -> Msg<proto::Quota> {
+        let mut message = proto::Quota::new();
+        let mut edit = message.edit();
+        edit.set_application(name);
+        self.items.map(|value| edit.set_items_max(value).items_max());
+        self.message_bytes.map(|value| edit.set_message_bytes_max(value).message_bytes_max());
+        self.metadata_bytes.map(|value| edit.set_metadata_bytes_max(value).metadata_bytes_max());
+        self.held_bytes.map(|value| edit.set_held_bytes_max(value).held_bytes_max());
+        self.descriptors.map(|value| edit.set_descriptors_max(value).descriptors_max());
+        self.processor_percent.map(|value| edit.set_processor_percent(value).processor_percent());
+        message
+    }
+}

@@ -1,0 +1,176 @@
+//! What takes time of a change, done before the loop makes it.
+//!
+//! Policies of plug-ins are tried in a child process before they are made, plug-ins before they are
+//! loaded, and files are read. The loop must wait for none of that. So a change is made in three
+//! parts: the loop tells what there is that it is about ([`Survey`]), another thread makes what is
+//! new ([`prepare`]), and the loop puts that in place. What an operator has changed meanwhile is
+//! found then, and the change is refused ([`StepError::Changed`](super::StepError)).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use petasos_admin as proto;
+use petasos_admin::step::What;
+use petasos_engine::Policy;
+
+use super::change::Changer;
+use super::{World, is_same};
+use crate::configuration::{Live, Reader};
+use crate::made::{Kind, Made, MakeError};
+use crate::plugins::{Plugin, Plugins};
+use crate::policies::{Before, Rule};
+
+/// What there is that the steps of a change are about.
+pub struct Survey {
+    plugins: Plugins,
+    rules: Vec<Rule>,
+    /// For each step, the policies that it makes anew, if they are of plug-ins.
+    concerned: Vec<Vec<Made>>,
+}
+
+/// A policy that takes the place of one.
+pub struct Anew {
+    before: Arc<dyn Policy>,
+    made: Result<Made, MakeError>,
+}
+
+/// A plug-in that was loaded, and what goes on with it.
+pub type Loaded = (Arc<Plugin>, Vec<Anew>);
+
+/// What was made for a step.
+#[derive(Default)]
+pub enum Ready {
+    /// It needs nothing.
+    #[default]
+    Nothing,
+    /// A policy.
+    Policy(Box<Result<Made, MakeError>>),
+    /// Policies that go on from others.
+    Anew(Vec<Anew>),
+    /// A plug-in.
+    Plugin(Result<Loaded, String>),
+    /// What the configuration says.
+    Configuration(Result<Box<Live>, String>),
+}
+
+/// Whether a change can be made without a survey: nothing of it takes time.
+pub fn is_quick(steps: &[proto::Step]) -> bool {
+    steps.iter().all(|step| match step.what() {
+        Some(What::AttachEngine(step)) => Kind::built_in(step.kind()).is_some(),
+        Some(What::AddPolicy(step)) => Kind::built_in(step.kind()).is_some(),
+        Some(
+            What::ConfigureEngine(_)
+            | What::UpgradeEngine(_)
+            | What::ConfigurePolicy(_)
+            | What::LoadPlugin(_)
+            | What::Reload(_),
+        ) => false,
+        _ => true,
+    })
+}
+
+impl Survey {
+    /// What there is. To be called by the loop.
+    pub fn take(world: &mut World<'_>, steps: &[proto::Step]) -> Survey {
+        let plugins = world.control.plugins.clone();
+        let rules = world.control.policies().rules().to_vec();
+        let concerned = steps.iter().map(|step| concerned(world, step)).collect();
+        Survey { plugins, rules, concerned }
+    }
+}
+
+/// The policies of plug-ins that a step makes anew.
+fn concerned(world: &mut World<'_>, step: &proto::Step) -> Vec<Made> {
+    let of_plugin = |made: &Made| made.plugin().is_some();
+    let at = match step.what() {
+        Some(What::ConfigureEngine(step)) => step.engine(),
+        Some(What::UpgradeEngine(step)) => step.engine(),
+        Some(What::ConfigurePolicy(step)) => {
+            let rule = world.control.policies().rule(step.id());
+            return rule.map(|rule| rule.made.clone()).filter(of_plugin).into_iter().collect();
+        }
+        Some(What::LoadPlugin(step)) => {
+            let known = world.control.known.values().map(|known| &known.made);
+            let its = known.filter(|made| made.plugin().is_some_and(|of| of.name == step.name()));
+            // One whose engine was taken out is there, too.
+            return its.filter(|made| made.without().is_none()).cloned().collect();
+        }
+        _ => return Vec::new(),
+    };
+    // One that is not there is found when the step is done.
+    let known = Changer::look(world).known_at(at);
+    known.ok().map(|known| known.made).filter(of_plugin).into_iter().collect()
+}
+
+/// Makes what the steps need, in their order. Waits for the trials of plug-ins and their policies.
+pub fn prepare(survey: Survey, steps: &[proto::Step], reader: &Reader) -> Vec<Ready> {
+    let Survey { mut plugins, rules, concerned } = survey;
+    let steps = steps.iter().zip(concerned);
+    let ready = steps.map(|(step, concerned)| {
+        let Some(what) = step.what() else { return Ready::Nothing };
+        match what {
+            What::AttachEngine(step) => policy(step.kind(), step.configuration(), &plugins),
+            What::AddPolicy(step) => policy(step.kind(), step.configuration(), &plugins),
+            What::ConfigureEngine(step) => {
+                Ready::Anew(anew(&concerned, &plugins, Some(step.configuration())))
+            }
+            What::ConfigurePolicy(step) => {
+                Ready::Anew(anew(&concerned, &plugins, Some(step.configuration())))
+            }
+            What::UpgradeEngine(_) => Ready::Anew(anew(&concerned, &plugins, None)),
+            What::LoadPlugin(step) => {
+                Ready::Plugin(load((step.name(), step.path()), &concerned, &mut plugins))
+            }
+            What::UnloadPlugin(step) => {
+                plugins.take(step.name());
+                Ready::Nothing
+            }
+            What::Reload(_) => {
+                let before = Before { plugins: &plugins, rules: &rules };
+                Ready::Configuration(reader.read(before).map(Box::new))
+            }
+            _ => Ready::Nothing,
+        }
+    });
+    ready.collect()
+}
+
+/// A policy of a plug-in. One that is built in is made by the loop.
+fn policy(kind: &str, configuration: &str, plugins: &Plugins) -> Ready {
+    match plugins.find(kind) {
+        Some(plugin) => {
+            Ready::Policy(Box::new(Made::new(Kind::Plugin(plugin.clone()), configuration)))
+        }
+        None => Ready::Nothing,
+    }
+}
+
+/// Policies of plug-ins, of the versions that there are.
+fn anew(before: &[Made], plugins: &Plugins, configuration: Option<&str>) -> Vec<Anew> {
+    let made = before.iter().map(|before| {
+        let plugin = before.plugin().and_then(|its| plugins.find(&its.name));
+        let kind = plugin.map_or_else(|| before.kind.clone(), |its| Kind::Plugin(its.clone()));
+        Anew { before: before.policy.clone(), made: before.anew_by(kind, configuration) }
+    });
+    made.collect()
+}
+
+fn load(
+    (name, path): (&str, &str),
+    concerned: &[Made],
+    plugins: &mut Plugins,
+) -> Result<Loaded, String> {
+    let path = Path::new(path);
+    if !path.is_absolute() {
+        return Err(format!("plug-in `{name}`: give an absolute path, not {}", path.display()));
+    }
+    let plugin = Arc::new(Plugin::load(name, path)?);
+    plugins.put(plugin.clone())?;
+    Ok((plugin, anew(concerned, plugins, None)))
+}
+
+/// What takes the place of a policy, if it was made.
+pub fn take_anew(all: &mut Vec<Anew>, before: &Arc<dyn Policy>) -> Option<Result<Made, MakeError>> {
+    let index = all.iter().position(|anew| is_same(&anew.before, before))?;
+    Some(all.swap_remove(index).made)
+}

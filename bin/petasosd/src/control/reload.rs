@@ -1,0 +1,158 @@
+//! The step that brings all to what the configuration says.
+
+use petasos_engine::{Application as Number, Place};
+
+use super::change::{Changer, Undo};
+use super::prepare::Ready;
+use super::rules::known;
+use super::{StepError, World, is_same};
+use crate::configuration::{Live, Whole};
+use crate::made::Kind;
+use crate::policies::Rule;
+use crate::transport::Peers;
+
+impl Changer<'_, '_> {
+    /// Brings all to what the configuration says.
+    pub(super) fn reload(&mut self) -> Result<String, StepError> {
+        let Ready::Configuration(read) = std::mem::take(&mut self.ready) else {
+            return Err(StepError::Changed);
+        };
+        let Live { plugins, rules, whole } = *read.map_err(StepError::Configuration)?;
+        let mut said = Vec::new();
+        if let Some(whole) = whole {
+            self.set_whole(whole)?;
+            self.set_rules_to(&rules.unwrap_or_default())?;
+            let stay = self.set_plugins(&plugins)?;
+            said.extend(stay.iter().map(|name| format!("plug-in `{name}` stays, it is in use")));
+        } else {
+            self.set_rules_to(&rules.ok_or(StepError::NoFile)?)?;
+        }
+        let policies = self.rules().len();
+        said.insert(0, format!("reloaded {policies} policies"));
+        Ok(said.join("; "))
+    }
+
+    /// All that a configuration says besides policies and plug-ins.
+    fn set_whole(&mut self, whole: Whole) -> Result<(), StepError> {
+        let Whole { names, quotas, peers } = whole;
+        *self.quotas() = quotas;
+        let before = std::mem::replace(&mut self.world.control.names, names);
+        self.undo(Undo::Names(before));
+        let before = self.world.set_peers(peers);
+        if let Some(before) = before.map_err(StepError::Configuration)? {
+            self.undo(Undo::Peers(Box::new(before)));
+        }
+        Ok(())
+    }
+
+    fn set_rules_to(&mut self, read: &[Rule]) -> Result<(), StepError> {
+        let rules = matched(self.rules(), read)?;
+        self.set_rules(rules);
+        let rules = self.rules();
+        for number in self.numbers() {
+            self.conform(number, &rules)?;
+        }
+        Ok(())
+    }
+
+    /// Gives an application the engines of the rules for it, in their order. Others stay.
+    fn conform(&mut self, number: Number, rules: &[Rule]) -> Result<(), StepError> {
+        let name = self.application(number).name().to_owned();
+        let its: Vec<&Rule> = rules.iter().filter(|rule| rule.is_for(&name)).collect();
+        self.detach_all(number, |id| its.iter().all(|rule| rule.id != id))?;
+        let mut next: Place = 0;
+        for rule in its {
+            match self.place_of(number, rule.id) {
+                None => self.attach(number, next, known(rule))?,
+                Some(place) => {
+                    let at = self.application(number).datapath().policy(place);
+                    if !at.is_some_and(|policy| is_same(policy, &rule.made.policy)) {
+                        self.replace(number, place, known(rule))?;
+                    }
+                    if place < next {
+                        // Those between the two places move by one.
+                        next -= 1;
+                        self.reorder(number, place, next)?;
+                    } else {
+                        next = place;
+                    }
+                }
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+}
+
+impl World<'_> {
+    /// Puts other hosts in the place of those that there are. Gives those, if anything changes.
+    ///
+    /// # Errors
+    /// What is wrong with them. Nothing has changed then.
+    pub(super) fn set_peers(&mut self, peers: Peers) -> Result<Option<Peers>, String> {
+        match &mut self.transport {
+            Some(transport) => transport.set_peers(peers, &mut self.first.hub),
+            None if peers.peers.is_empty() => Ok(None),
+            None => Err("the service was started without other hosts: with `listen`, \
+                         `listen-grpc` or a peer, they can be called"
+                .to_owned()),
+        }
+    }
+}
+
+/// The rules of a file. Those that are in the rule set as they are stay; one that is there with
+/// another configuration goes on from its state.
+fn matched(mut before: Vec<Rule>, read: &[Rule]) -> Result<Vec<Rule>, StepError> {
+    let is_like = |a: &Rule, b: &Rule| {
+        a.application == b.application && a.made.kind_name() == b.made.kind_name()
+    };
+    let mut rules: Vec<Option<Rule>> = vec![None; read.len()];
+    for (rule, read) in rules.iter_mut().zip(read) {
+        let is_kept = |old: &Rule| {
+            let is_same = old.made.configuration == read.made.configuration;
+            is_like(old, read) && is_same && old.made.kind.is(&read.made.kind)
+        };
+        *rule = before.iter().position(is_kept).map(|index| before.remove(index));
+    }
+    let filled = rules.into_iter().zip(read).map(|(rule, read)| {
+        let budget = read.budget;
+        if let Some(rule) = rule {
+            return Ok(Rule { budget, ..rule });
+        }
+        let Some(index) = before.iter().position(|old| is_like(old, read)) else {
+            return Ok(read.clone());
+        };
+        let old = before.remove(index);
+        let made = match &read.made.kind {
+            Kind::BuiltIn(_) => old.made.anew(Some(&read.made.configuration))?,
+            // Whoever has read it has made it so.
+            Kind::Plugin(_) => read.made.clone(),
+        };
+        Ok(Rule { made, budget, ..old })
+    });
+    filled.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::Made;
+
+    fn rule(id: u64, application: &str, rate: u32) -> Rule {
+        let configuration = format!(r#"{{"rate_per_s": {rate}, "burst": 1}}"#);
+        let made = Made::new(Kind::built_in("rate_limit").expect("it is one"), &configuration)
+            .expect("it is right");
+        Rule { id, ..Rule::new(application, made) }
+    }
+
+    #[test]
+    fn a_reload_keeps_what_is_there_and_configures_what_differs() {
+        let before = vec![rule(1, "*", 10), rule(2, "shop", 20), rule(3, "gone", 30)];
+        let kept = before[1].made.policy.clone();
+        let read = [rule(0, "shop", 20), rule(0, "new", 5), rule(0, "*", 11)];
+        let rules = matched(before, &read).expect("all can be made");
+        assert_eq!(rules.iter().map(|rule| rule.id).collect::<Vec<_>>(), [2, 0, 1]);
+        assert!(is_same(&rules[0].made.policy, &kept), "its state is kept");
+        assert!(rules[2].made.configuration.contains("11"), "{}", rules[2].made.configuration);
+    }
+}
