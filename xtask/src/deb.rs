@@ -14,11 +14,10 @@ use crate::task::{TaskResult, target_folder};
 const PROGRAMS: [&str; 3] = ["petasosd", "petasos", "petasos-dashboard"];
 
 /// Other files: from where, and to where.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 7] = [
     ("packaging/petasosd.service", "usr/lib/systemd/system/petasosd.service"),
     ("packaging/petasosd.sysusers", "usr/lib/sysusers.d/petasosd.conf"),
-    ("packaging/petasosd.env", "etc/petasos/petasosd.env"),
-    ("packaging/policies.json", "etc/petasos/policies.json"),
+    ("packaging/petasosd.toml", "etc/petasos/petasosd.toml"),
     ("CHANGELOG.md", "usr/share/doc/petasos/CHANGELOG.md"),
     ("LICENSE-APACHE", "usr/share/doc/petasos/LICENSE-APACHE"),
     ("LICENSE-MIT", "usr/share/doc/petasos/LICENSE-MIT"),

@@ -117,6 +117,7 @@ impl Desk {
         let listener = socket.listener().map_err(|error| failed(&error))?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wake = Arc::new(wake.map_err(|error| failed(&error))?);
+        let follower = reader.follow()?;
         let (sender, jobs) = sync_channel(JOBS_MAX);
         let jobs_to_loop = JobSender { jobs: sender, wake: wake.clone() };
         let front = Front::new(jobs_to_loop, Roles::new(options.viewers), audit, reader);
@@ -134,7 +135,10 @@ impl Desk {
             if let Some(scraped) = scraped {
                 runtime.spawn(scraped);
             }
-            runtime.spawn(reload::on_signals(reloading));
+            runtime.spawn(reload::on_signals(reloading.clone()));
+            if let Some(follower) = follower {
+                runtime.spawn(reload::on_changes(reloading, follower));
+            }
             runtime.block_on(serve(listener, routes, until));
         });
         serving.map_err(|error| failed(&error))?;

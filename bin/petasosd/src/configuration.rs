@@ -14,15 +14,17 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches};
+use petasos_etcd::Follower;
 
-use crate::control::Quotas;
 use crate::names::Names;
 use crate::options::Options;
 use crate::plugins::{Plugin, Plugins};
 use crate::policies::{self, Before, Rule};
+use crate::quotas::Quotas;
+use crate::source::Source;
 use arguments::Arguments;
 use tables::Tables;
 
@@ -36,6 +38,8 @@ pub struct Configuration {
     tables: Option<Tables>,
     /// What the file says of options that take effect when the service starts.
     fixed: BTreeMap<String, Vec<OsString>>,
+    /// What the file has.
+    text: String,
 }
 
 /// What can change while the service runs.
@@ -67,20 +71,24 @@ pub enum NotConfigured {
 }
 
 impl Configuration {
-    /// Reads the command line, and the file that it names.
+    /// Reads the command line, and the file that it names: that is this text, if one is given.
     ///
     /// # Errors
     /// See [`NotConfigured`].
-    pub fn read(arguments: &[OsString]) -> Result<Configuration, NotConfigured> {
+    pub fn read(arguments: &[OsString], text: Option<&str>) -> Result<Self, NotConfigured> {
         let matches = Options::command().try_get_matches_from(arguments);
         let matches = matches.map_err(NotConfigured::CommandLine)?;
         let options = Options::from_arg_matches(&matches).map_err(NotConfigured::CommandLine)?;
-        let Some(path) = options.config.clone() else {
-            return Ok(Configuration { options, tables: None, fixed: BTreeMap::new() });
+        let Some(source) = options.config.clone() else {
+            let (fixed, text) = Default::default();
+            return Ok(Configuration { options, tables: None, fixed, text });
         };
-        let text = policies::read_text(&path).map_err(NotConfigured::File)?;
-        let merged = merged(&text, &matches, arguments);
-        merged.map_err(|wrong| NotConfigured::File(format!("{}: {wrong}", path.display())))
+        let text = match text {
+            Some(text) => text.to_owned(),
+            None => source.read(options.security.plaintext).map_err(NotConfigured::File)?,
+        };
+        let merged = merged(text, &matches, arguments);
+        merged.map_err(|wrong| NotConfigured::File(format!("{source}: {wrong}")))
     }
 
     /// The same, with no policies.
@@ -153,7 +161,7 @@ fn wanted(list: &[(String, PathBuf)], before: &Plugins) -> Result<Plugins, Strin
 
 /// The options of the command line, and those of a file's text that it does not have.
 fn merged(
-    text: &str,
+    text: String,
     matches: &clap::ArgMatches,
     arguments: &[OsString],
 ) -> Result<Configuration, String> {
@@ -167,40 +175,54 @@ fn merged(
     let options = Options::command().no_binary_name(false).try_get_matches_from(all);
     let options = options.and_then(|matches| Options::from_arg_matches(&matches));
     let options = options.map_err(|error| arguments::explain(&error))?;
-    if options.policies.is_some() && tables.policies.is_some() {
-        // The command line has one.
-        let tables = Tables { policies: None, ..tables };
-        return Ok(Configuration { options, tables: Some(tables), fixed });
-    }
-    Ok(Configuration { options, tables: Some(tables), fixed })
+    // The command line may have a file of policies: `live` knows which of the two counts.
+    Ok(Configuration { options, tables: Some(tables), fixed, text })
 }
 
 /// Reads the configuration again.
 pub struct Reader {
     arguments: Vec<OsString>,
     fixed: BTreeMap<String, Vec<OsString>>,
-    file: Option<PathBuf>,
+    file: Option<String>,
+    source: Option<Source>,
+    plaintext: bool,
+    /// What was there when the service began.
+    text: String,
 }
 
 impl Reader {
     /// For the configuration that this command line has led to.
     pub fn new(arguments: Vec<OsString>, configuration: &Configuration) -> Reader {
         let options = &configuration.options;
-        let file = options.config.clone().or_else(|| options.policies.clone());
-        Reader { arguments, fixed: configuration.fixed.clone(), file }
+        let policies = || options.policies.as_ref().map(|path| path.display().to_string());
+        let (source, text) = (options.config.clone(), configuration.text.clone());
+        let file = source.as_ref().map(Source::to_string).or_else(policies);
+        let (fixed, plaintext) = (configuration.fixed.clone(), options.security.plaintext);
+        Reader { arguments, fixed, file, source, plaintext, text }
     }
 
-    /// The file that is read again.
-    pub fn file(&self) -> Option<&Path> {
+    /// What is read again: a file, or a key of etcd.
+    pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
 
-    /// What can change while the service runs. Waits for the trials of plug-ins and their policies.
+    /// What follows the configuration, if it is in etcd.
+    ///
+    /// # Errors
+    /// A text that says what is wrong with the target or the environment.
+    pub fn follow(&self) -> Result<Option<Follower>, String> {
+        let key = self.source.as_ref().map(|source| source.key(self.plaintext)).transpose()?;
+        Ok(key.flatten().map(|key| key.follow(Some(self.text.clone().into_bytes()))))
+    }
+
+    /// What can change while the service runs, of this text or else of what is there now. Waits for
+    /// etcd, and the trials of plug-ins and their policies.
     ///
     /// # Errors
     /// A text that says what is wrong.
-    pub fn read(&self, before: Before<'_>) -> Result<Live, String> {
-        let read = Configuration::read(&self.arguments).map_err(|error| error.to_string())?;
+    pub fn read(&self, text: Option<&str>, before: Before<'_>) -> Result<Live, String> {
+        let read = Configuration::read(&self.arguments, text);
+        let read = read.map_err(|error| error.to_string())?;
         let keys = self.fixed.keys().chain(read.fixed.keys());
         let mut differ: Vec<&str> = keys
             .filter(|key| self.fixed.get(*key) != read.fixed.get(*key))

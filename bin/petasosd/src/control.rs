@@ -16,13 +16,12 @@ mod in_force;
 mod plan;
 mod plugins;
 pub mod prepare;
-mod quotas;
+mod ready;
 mod reload;
 mod rules;
 mod runtimes;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 
 use petasos::config::Gathering;
@@ -36,6 +35,7 @@ use crate::member::{Heaps, Member};
 use crate::names::Names;
 use crate::plugins::{LeftPlugin, Plugins};
 use crate::policies::Policies;
+use crate::quotas::Quotas;
 use crate::runtime::Runtime;
 use crate::runtime::set::RuntimeSet;
 use crate::schemas::Keeper;
@@ -43,7 +43,6 @@ use crate::transport::Transport;
 pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
 pub use plan::describe;
-pub use quotas::{Quota, Quotas};
 
 /// All that operators see and change.
 pub struct World<'a> {
@@ -73,7 +72,7 @@ pub struct Control {
     left: Vec<LeftPlugin>,
     /// By the address of the policy.
     known: HashMap<usize, Known>,
-    file: Option<PathBuf>,
+    file: Option<String>,
     /// Who keeps schemas on disk, if they are kept.
     pub keeper: Option<Keeper>,
     /// What engines take.
@@ -95,9 +94,9 @@ pub struct Known {
 
 impl Control {
     /// With what was configured, which is reloaded from this file.
-    pub fn new(live: Live, file: Option<&Path>) -> Control {
+    pub fn new(live: Live, file: Option<&str>) -> Control {
         let Live { plugins, rules, whole } = live;
-        let file = file.map(Path::to_owned);
+        let file = file.map(str::to_owned);
         let mut control = Control { file, plugins, ..Control::default() };
         if let Some(Whole { names, quotas, .. }) = whole {
             (control.names, control.quotas) = (names, quotas);
@@ -111,8 +110,8 @@ impl Control {
         &self.policies
     }
 
-    /// The file from which it is reloaded.
-    pub fn file(&self) -> Option<&Path> {
+    /// From what it is reloaded.
+    pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
 

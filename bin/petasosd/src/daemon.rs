@@ -21,10 +21,11 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::admin::Desk;
 use crate::common::Common;
-use crate::control::{Control, Quota, World};
+use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
 use crate::names::Judged;
 use crate::processor::Allowance;
+use crate::quotas::Quota;
 use crate::runtime::set::RuntimeSet;
 use crate::runtime::threads::Shared;
 use crate::runtime::{Boxes, Runtime, wait};

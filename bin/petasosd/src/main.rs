@@ -22,9 +22,11 @@ mod plugins;
 mod policies;
 mod ports;
 mod processor;
+mod quotas;
 mod runtime;
 mod schemas;
 mod security;
+mod source;
 mod stats;
 mod takeover;
 mod token;
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         return petasos_plugin::run_trial();
     }
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let done = match Configuration::read(&arguments) {
+    let done = match Configuration::read(&arguments, None) {
         Ok(configuration) if configuration.options.check => {
             check::run(configuration).map(|valid| println!("petasosd: {valid}"))
         }

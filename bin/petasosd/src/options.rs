@@ -10,6 +10,7 @@ use petasos::config::TcpConfig;
 use crate::names::{Account, parse_name};
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
+use crate::source::Source;
 use crate::transport::{Peers, TransportConfig};
 
 /// What carries calls between hosts, besides gRPC.
@@ -29,9 +30,11 @@ pub struct Options {
     /// Options from a file, TOML with the names of these: `listen = "127.0.0.1:4100"`. It may also
     /// have the policies themselves, and quotas. An option of the command line replaces what the
     /// file says. `petasos ctl reload` and SIGHUP read it again: peers, services that are believed,
-    /// names of applications, policies, quotas and plug-ins change while calls run.
+    /// names of applications, policies, quotas and plug-ins change while calls run. The same from
+    /// etcd: etcd://HOST:PORT/KEY, or etcds:// with TLS, and ETCDCTL_CACERT, ETCDCTL_CERT,
+    /// ETCDCTL_KEY and ETCDCTL_USER in the environment. That is followed.
     #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    pub config: Option<Source>,
 
     /// Where applications attach.
     #[arg(long, value_name = "PATH", default_value = "/run/petasos/petasosd.sock")]

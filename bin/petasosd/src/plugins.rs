@@ -5,6 +5,7 @@
 //! ([`prepare`](crate::control::prepare)).
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,6 +159,7 @@ fn load_kind(name: &str, path: &Path) -> Result<Kind, String> {
     if path.extension().is_some_and(|extension| extension == "wasm" || extension == "wat") {
         return load_module(name, path);
     }
+    check_owner(path)?;
     // The program that runs, even if its file has been replaced since.
     let (program, arguments) = ("/proc/self/exe".into(), vec![TRY_PLUGIN.into()]);
     let trial = Trial { program, arguments, limit: TRIAL_LIMIT };
@@ -167,6 +169,20 @@ fn load_kind(name: &str, path: &Path) -> Result<Kind, String> {
             Ok((Box::new(plugin), Some(watch)))
         }
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A shared object may do whatever the service may: nobody else may have written it.
+fn check_owner(path: &Path) -> Result<(), String> {
+    // One that is not there is told of when it is read.
+    let Ok(file) = std::fs::metadata(path) else { return Ok(()) };
+    let own = rustix::process::geteuid().as_raw();
+    if file.uid() != 0 && file.uid() != own {
+        return Err(format!("it belongs to user {}, not to root or this service's", file.uid()));
+    }
+    match file.mode() & 0o002 {
+        0 => Ok(()),
+        _ => Err("every user can write it: take that right away".to_owned()),
     }
 }
 
@@ -206,5 +222,20 @@ mod tests {
         assert!(why.starts_with("plug-in `mine`, /nowhere/x.so: the file cannot be read"), "{why}");
         assert!(load("mine", "/nowhere/x.wasm").starts_with("plug-in `mine`, /nowhere/x.wasm: "));
         assert!(load("my own", "/nowhere/x.so").contains("a name has 1 to 64"));
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_loaded() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = std::env::temp_dir().join(format!("petasosd-{}.so", std::process::id()));
+        std::fs::write(&path, "").expect("there is room");
+        let with = |mode: u32| {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&path, permissions).expect("it is this user's");
+            check_owner(&path)
+        };
+        assert_eq!(with(0o755), Ok(()));
+        assert!(with(0o757).is_err_and(|why| why.contains("every user can write it")));
+        std::fs::remove_file(&path).expect("it is this user's");
     }
 }

@@ -1,7 +1,7 @@
 //! How much processor time the service works for an application.
 //!
-//! An application with a quota is a token bucket of processor time: it fills by its share of the
-//! time that passes, up to [`BURST`], and what the service does for it is taken out: hearing what it
+//! An application with a quota has a token bucket of processor time. It fills by its share of the
+//! time that passes, up to [`BURST`]. What the service does for it is taken out: hearing what it
 //! says, its datapath, copies of its messages, and telling it. While the bucket is empty, nothing
 //! that it says is heard: its ring fills, and it waits. What others send to it still reaches it, as
 //! far as its other quotas let it.

@@ -25,7 +25,7 @@ pub struct SecurityOptions {
     /// Allow unencrypted communication beyond this host, where everybody in the network can listen
     /// and call.
     #[arg(long)]
-    plaintext: bool,
+    pub plaintext: bool,
 }
 
 impl SecurityOptions {

@@ -14,6 +14,7 @@
 //! with `UNAVAILABLE` until somebody serves it again. Another version replaces it.
 
 mod channels;
+mod config;
 mod grpc;
 mod mail;
 mod outgoing;
@@ -23,17 +24,16 @@ mod serving;
 mod succession;
 
 use std::collections::{HashMap, HashSet};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use petasos::config::Gathering;
 use petasos::grpc::Refusals;
 use petasos::relay::{CallKey, Encoding, RequestName};
 use petasos::rt::ServiceInfo;
 use petasos::untyped::Service;
-use petasos::{Loop, LoopConfig, PacketTransport, Security, ServiceChoice, Status};
+use petasos::{Loop, LoopConfig, ServiceChoice, Status};
 use petasos_base::Time;
 use petasos_message::{Image, NativeMsg, ROOM_BYTES};
 use petasos_service::{
@@ -44,6 +44,7 @@ use petasos_service::{
 use crate::names::take_caller;
 
 use channels::Channels;
+pub use config::{Listeners, Peers, TransportConfig};
 use grpc::Grpc;
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
 use relayed::{Caller, Requests, Seen};
@@ -58,50 +59,6 @@ const IDLE_EVERY: Duration = Duration::from_millis(1);
 const WARM: Duration = Duration::from_millis(1);
 /// Turns at a time before the daemon sleeps.
 const TURNS_MAX: u32 = 64;
-
-/// Where calls come in, and where they go.
-#[derive(Clone, Debug, Default)]
-pub struct TransportConfig {
-    /// Where other hosts call applications of this one.
-    pub listen: Option<SocketAddr>,
-    /// Where gRPC clients do.
-    pub listen_grpc: Option<SocketAddr>,
-    /// What carries calls that are not gRPC's.
-    pub packets: PacketTransport,
-    /// How packets and connections are secured.
-    pub security: Security,
-    /// The hosts that it knows by name.
-    pub peers: Peers,
-}
-
-/// Other hosts, as an operator names them. They may change while calls run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Peers {
-    /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
-    /// that they stand for.
-    pub peers: Vec<(String, String)>,
-    /// The names of services that are believed about which application calls.
-    pub believed: Vec<String>,
-}
-
-impl TransportConfig {
-    /// The switch that TCP has.
-    pub fn gathering(&self) -> Option<Gathering> {
-        match &self.packets {
-            PacketTransport::Tcp(tcp) => Some(tcp.gathering.clone()),
-            PacketTransport::Datagrams => None,
-        }
-    }
-}
-
-/// Sockets of a process that this one takes over from, at which others than this host's connect.
-#[derive(Default)]
-pub struct Listeners {
-    /// Other hosts.
-    pub hosts: Option<TcpListener>,
-    /// gRPC clients.
-    pub grpc: Option<TcpListener>,
-}
 
 /// How a call that is not over goes on.
 enum Handle {

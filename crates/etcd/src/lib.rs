@@ -1,4 +1,5 @@
-//! Servers whose addresses are in etcd: `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`.
+//! Servers whose addresses are in etcd, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, and configurations
+//! that are there ([`Key`]).
 //!
 //! Each key under `PREFIX/` has a server's address as its value: `host:port`, or what gRPC's naming
 //! for etcd writes, a JSON object with the address in `Addr`. A channel with such a target reads
@@ -19,6 +20,7 @@ pub mod api {
 }
 #[rustfmt::skip]
 mod generated;
+mod key;
 mod options;
 mod register;
 mod session;
@@ -28,6 +30,7 @@ mod value;
 use petasos::{ChannelBuilder, ConnectError};
 
 pub use follow::EtcdResolver;
+pub use key::{Follower, Key};
 pub use options::{EtcdOptions, OptionsError};
 pub use register::{RegisterError, Registration};
 

@@ -3,6 +3,8 @@
 mod cluster;
 #[path = "../../petasos/tests/greeter/mod.rs"]
 mod greeter;
+#[path = "etcd/key.rs"]
+mod key;
 #[path = "../../petasos/tests/servers/mod.rs"]
 mod servers;
 

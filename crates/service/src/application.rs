@@ -6,10 +6,7 @@ use std::sync::Arc;
 use petasos_abi::{Blocks, CallNumber, Descriptor, NotOutstanding, Refusal, Released, Side};
 use petasos_base::Time;
 use petasos_base::sync::{AtomicUsize, Ordering};
-use petasos_engine::{
-    Application as Number, CallId, ChangeError, Datapath, Direction, Left, Peer, Place, Policy,
-    Replaced, Submission,
-};
+use petasos_engine::{Application as Number, CallId, Datapath, Direction, Peer, Submission};
 use petasos_message::{NativeMsg, Types};
 use petasos_shm::OwnedHeap;
 use thiserror::Error;
@@ -252,70 +249,6 @@ impl<M: Memory> Application<M> {
     pub(crate) fn served_bindings(&self) -> impl Iterator<Item = (u16, &Arc<Binding>)> {
         let all = (0..).zip(&self.bindings).zip(&self.serves);
         all.filter(|(_, is_served)| **is_served).map(|(binding, _)| binding)
-    }
-
-    /// Places an engine of a policy in its datapath.
-    ///
-    /// # Errors
-    /// See [`ChangeError`]; all is as before.
-    pub fn attach(&mut self, place: Place, policy: Arc<dyn Policy>) -> Result<(), ChangeError> {
-        self.datapath.attach(place, policy, &mut self.fields)
-    }
-
-    /// Undoes that an engine of a policy was [detached](Application::detach).
-    ///
-    /// # Errors
-    /// See [`ChangeError`]; all is as before.
-    pub fn attach_again(
-        &mut self,
-        place: Place,
-        policy: Arc<dyn Policy>,
-        left: &Left,
-    ) -> Result<(), ChangeError> {
-        self.datapath.attach_again(place, policy, left, &mut self.fields)
-    }
-
-    /// Takes the engine at `place` out. Gives what it leaves behind.
-    ///
-    /// # Errors
-    /// See [`ChangeError`]; all is as before.
-    pub fn detach(&mut self, place: Place) -> Result<Left, ChangeError> {
-        self.datapath.take_out(place, &mut self.fields)
-    }
-
-    /// Replaces the engine at `place` by one of another policy, which goes on from its state. Gives
-    /// what undoes that.
-    ///
-    /// # Errors
-    /// See [`ChangeError`].
-    pub fn replace(
-        &mut self,
-        place: Place,
-        policy: Arc<dyn Policy>,
-    ) -> Result<Replaced, ChangeError> {
-        self.datapath.replace(place, policy, &mut self.fields)
-    }
-
-    /// Undoes that an engine of a policy was [replaced](Application::replace), before anything has
-    /// passed.
-    ///
-    /// # Errors
-    /// See [`ChangeError`].
-    pub fn replace_back(
-        &mut self,
-        place: Place,
-        policy: Arc<dyn Policy>,
-        replaced: &Replaced,
-    ) -> Result<(), ChangeError> {
-        self.datapath.replace_back(place, policy, replaced, &mut self.fields)
-    }
-
-    /// Moves the engine at `from` to `to`.
-    ///
-    /// # Errors
-    /// See [`ChangeError`].
-    pub fn reorder(&mut self, from: Place, to: Place) -> Result<(), ChangeError> {
-        self.datapath.reorder(from, to, &mut self.fields)
     }
 
     /// Its datapath.

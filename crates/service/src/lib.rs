@@ -35,6 +35,7 @@ mod application;
 mod applications;
 mod beyond;
 mod binds;
+mod changes;
 mod counting;
 mod crossing;
 mod crowd;

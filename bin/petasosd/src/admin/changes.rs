@@ -8,10 +8,12 @@ use crate::control::change::change;
 use crate::control::prepare::{Ready, Survey, is_quick, prepare};
 
 impl Inner {
-    /// Does all steps, or none. Gives what each has done.
+    /// Does all steps, or none. Gives what each has done. A reload is of this text, if there is
+    /// one.
     pub(super) async fn change(
         &self,
         request: Msg<proto::ChangeRequest>,
+        text: Option<String>,
     ) -> Result<Vec<String>, Status> {
         match request.steps().len() {
             0 => return Err(Status::invalid_argument("a change has steps")),
@@ -24,11 +26,12 @@ impl Inner {
         if is_quick(request.steps()) {
             return self.make(request, Vec::new()).await;
         }
+        let _turn = self.preparing.lock().await;
         let (survey, request) =
             self.ask(move |world| Ok((Survey::take(world, request.steps()), request))).await?;
         let reader = self.reader.clone();
         let work = move || {
-            let ready = prepare(survey, request.steps(), &reader);
+            let ready = prepare(survey, request.steps(), (&reader, text.as_deref()));
             (ready, request)
         };
         let failed = |_| Status::internal("the change could not be prepared; nothing was done");

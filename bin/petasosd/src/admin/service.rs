@@ -7,7 +7,7 @@ use petasos::grpc::Process;
 use petasos::message::Message;
 use petasos::{Code, Msg, Request, Response, Sender, Status};
 use petasos_admin::{self as proto, Admin, AdminServer, STEPS_MAX};
-use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 
 use super::audit::{Audit, Called};
@@ -40,13 +40,15 @@ pub(super) struct Inner {
     pub(super) reader: Arc<Reader>,
     watchers: Semaphore,
     copies: Copies,
+    /// Held by changes that take time to prepare: what was read later is applied later.
+    pub(super) preparing: AsyncMutex<()>,
 }
 
 impl Front {
     pub fn new(sender: JobSender, roles: Roles, audit: Audit, reader: Reader) -> Front {
         let (audit, watchers) = (Mutex::new(audit), Semaphore::new(WATCHERS_MAX));
-        let (copies, reader) = (Copies::new(), Arc::new(reader));
-        Front(Arc::new(Inner { sender, roles, audit, reader, watchers, copies }))
+        let (copies, reader, preparing) = (Copies::new(), Arc::new(reader), AsyncMutex::new(()));
+        Front(Arc::new(Inner { sender, roles, audit, reader, watchers, copies, preparing }))
     }
 
     /// What is counted, as a page for Prometheus.
@@ -337,7 +339,7 @@ impl Admin for Front {
         let steps: Vec<String> = request.steps().iter().take(STEPS_MAX).map(describe).collect();
         let needs = (Role::Operator, "Change", steps);
         self.judged(process, needs, move |inner| async move {
-            let done = inner.change(request).await?;
+            let done = inner.change(request, None).await?;
             let mut response = proto::ChangeResponse::new();
             response.edit().done_mut().extend(done);
             Ok(response)

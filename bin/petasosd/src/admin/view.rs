@@ -10,10 +10,11 @@ use petasos_plugin::Mapping;
 use petasos_service::{Application, Digest, KeptSchema};
 
 use super::audit::Entry;
-use crate::control::{Quota, StepError, World};
+use crate::control::{StepError, World};
 use crate::made;
 use crate::member::{Heaps, Member};
 use crate::processor::Allowance;
+use crate::quotas::Quota;
 use crate::runtime::set::State;
 
 /// The longest report of a policy, in bytes; a longer one is left out.
@@ -193,8 +194,7 @@ pub fn policies(world: &World<'_>) -> Msg<proto::ListPoliciesResponse> {
 }
 
 fn fill_policies(world: &World<'_>, edit: &mut proto::ListPoliciesResponseMut<'_>) {
-    let file = world.control.file().map(|file| file.display().to_string());
-    edit.set_file(file.unwrap_or_default());
+    edit.set_file(world.control.file().unwrap_or_default());
     let mut list = edit.policies_mut();
     let mut placed = HashMap::<u64, u32>::new();
     for application in world.applications() {

@@ -22,9 +22,9 @@ use petasos_admin as proto;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::control::Quotas;
 use crate::names::{Account, is_name};
 use crate::policies::Line;
+use crate::quotas::Quotas;
 
 /// What is in the tables.
 pub struct Tables {

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 
 /// A configuration file of this test.
@@ -21,7 +23,7 @@ impl File {
     }
 
     fn read(&self, more: &[&str]) -> Result<Configuration, String> {
-        Configuration::read(&self.arguments(more)).map_err(|error| error.to_string())
+        Configuration::read(&self.arguments(more), None).map_err(|error| error.to_string())
     }
 
     fn fails(&self) -> String {
@@ -155,12 +157,15 @@ fn what_takes_a_restart_is_refused_when_it_is_read_again() {
     let changed = [("rate_per_s = 7", "rate_per_s = 8"), ("host-b", "host-c"), ("5000", "6000")];
     let text = changed.iter().fold(WHOLE.to_owned(), |text, (old, new)| text.replace(old, new));
     file.write(&text);
-    let again = reader.read(before).expect("these can change").whole.expect("there is a file");
+    let again =
+        reader.read(None, before).expect("these can change").whole.expect("there is a file");
     assert_eq!(again.peers.believed, ["host-c"]);
     assert_eq!(again.peers.peers[0].1, "petasos://127.0.0.1:6000");
     file.write(&WHOLE.replace("4100", "4101").replace("runtimes = 2", ""));
-    let why = reader.read(before).err().expect("it is refused");
+    let why = reader.read(None, before).err().expect("it is refused");
     assert!(why.starts_with("`listen`, `runtimes` cannot change while the service runs"), "{why}");
     file.write("[");
-    assert!(reader.read(before).is_err());
+    assert!(reader.read(None, before).is_err());
+    // What somebody else has read is not read again.
+    assert!(reader.read(Some(WHOLE), before).is_ok());
 }

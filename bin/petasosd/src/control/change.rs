@@ -9,16 +9,17 @@ use petasos_admin as proto;
 use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy, Replaced};
 use petasos_service::{Application, BindError, Digest, HubId, KnownSchema};
 
-use super::prepare::Ready;
-use super::{ChangeFailed, Known, Quotas, StepError, World};
+use super::ready::Ready;
+use super::{ChangeFailed, Known, StepError, World};
 use crate::member::Heaps;
 use crate::names::Names;
 use crate::plugins::{LeftPlugin, Plugins};
 use crate::policies::Rule;
+use crate::quotas::Quotas;
 use crate::transport::Peers;
 
-/// Does the steps of a plan, or none of them. Gives what each has done. `ready` is what was made for
-/// each before, if anything was ([`prepare`](super::prepare)).
+/// Does the steps of a plan, or none of them. Gives what each has done. `ready` is what was made
+/// for each before, if anything was.
 ///
 /// # Errors
 /// See [`ChangeFailed`].

@@ -11,6 +11,7 @@ use thiserror::Error;
 use crate::budget::WrongBudget;
 use crate::made::MakeError;
 use crate::policies::{NAME_BYTES_MAX, RULES_MAX};
+use crate::quotas::WrongQuota;
 
 /// Why a step was not done. The operator's fault, where nothing else is said.
 #[derive(Debug, Error)]
@@ -83,8 +84,8 @@ pub enum StepError {
     )]
     Changed,
     /// A quota is out of its range, or there are too many.
-    #[error("{0}")]
-    Quota(String),
+    #[error(transparent)]
+    Quota(#[from] WrongQuota),
     /// A schema cannot be loaded.
     #[error("the schema cannot be loaded: {0}")]
     Schema(#[from] BindError),

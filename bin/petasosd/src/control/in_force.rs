@@ -7,9 +7,10 @@ use petasos::Msg;
 use petasos_admin as proto;
 use serde::{Deserialize, Serialize};
 
-use super::{Control, Quotas};
+use super::Control;
 use crate::plugins::Plugin;
 use crate::policies::{self, Before, Policies};
+use crate::quotas::{self, Quotas};
 
 /// What operators have set. Fields may be added; a process refuses those that it does not know.
 #[derive(Debug, Deserialize, Serialize)]
@@ -99,7 +100,7 @@ impl Control {
     }
 }
 
-fn quota_of(name: &str, quota: &super::Quota) -> Quota {
+fn quota_of(name: &str, quota: &quotas::Quota) -> Quota {
     let limits = &quota.limits;
     Quota {
         application: name.to_owned(),
@@ -153,7 +154,7 @@ mod tests {
                  "configuration": {"rate_per_s": 7, "burst": 3},
                  "budget": {"percent": 2.5, "over": "closed"}}]"#,
         );
-        let mut quota = quota_of("shop", &super::super::Quota::default());
+        let mut quota = quota_of("shop", &quotas::Quota::default());
         (quota.items_max, quota.processor_percent) = (7, Some(12.5));
         before.quotas.set(&quota.message()).expect("in range");
         let text = before.in_force().expect("it can be said");

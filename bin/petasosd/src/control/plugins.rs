@@ -7,7 +7,7 @@ use petasos_engine::{Place, Policy};
 use petasos_plugin::Mapping;
 
 use super::change::{Changer, Undo};
-use super::prepare::{Anew, Ready, take_anew};
+use super::ready::{Anew, Ready, take_anew};
 use super::{Control, Known, StepError, World, address};
 use crate::made::{Kind, Made, MakeError};
 use crate::plugins::{LeftPlugin, Plugin, Plugins};

@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use petasos_admin as proto;
 use petasos_admin::step::What;
-use petasos_engine::Policy;
 
+use super::World;
 use super::change::Changer;
-use super::{World, is_same};
-use crate::configuration::{Live, Reader};
-use crate::made::{Kind, Made, MakeError};
+pub use super::ready::Ready;
+use super::ready::{Anew, Loaded};
+use crate::configuration::Reader;
+use crate::made::{Kind, Made};
 use crate::plugins::{Plugin, Plugins};
 use crate::policies::{Before, Rule};
 
@@ -26,31 +27,6 @@ pub struct Survey {
     rules: Vec<Rule>,
     /// For each step, the policies that it makes anew, if they are of plug-ins.
     concerned: Vec<Vec<Made>>,
-}
-
-/// A policy that takes the place of one.
-pub struct Anew {
-    before: Arc<dyn Policy>,
-    made: Result<Made, MakeError>,
-}
-
-/// A plug-in that was loaded, and what goes on with it.
-pub type Loaded = (Arc<Plugin>, Vec<Anew>);
-
-/// What was made for a step.
-#[derive(Default)]
-pub enum Ready {
-    /// It needs nothing.
-    #[default]
-    Nothing,
-    /// A policy.
-    Policy(Box<Result<Made, MakeError>>),
-    /// Policies that go on from others.
-    Anew(Vec<Anew>),
-    /// A plug-in.
-    Plugin(Result<Loaded, String>),
-    /// What the configuration says.
-    Configuration(Result<Box<Live>, String>),
 }
 
 /// Whether a change can be made without a survey: nothing of it takes time.
@@ -103,7 +79,12 @@ fn concerned(world: &mut World<'_>, step: &proto::Step) -> Vec<Made> {
 }
 
 /// Makes what the steps need, in their order. Waits for the trials of plug-ins and their policies.
-pub fn prepare(survey: Survey, steps: &[proto::Step], reader: &Reader) -> Vec<Ready> {
+/// A configuration is this text, if there is one.
+pub fn prepare(
+    survey: Survey,
+    steps: &[proto::Step],
+    (reader, text): (&Reader, Option<&str>),
+) -> Vec<Ready> {
     let Survey { mut plugins, rules, concerned } = survey;
     let steps = steps.iter().zip(concerned);
     let ready = steps.map(|(step, concerned)| {
@@ -127,7 +108,7 @@ pub fn prepare(survey: Survey, steps: &[proto::Step], reader: &Reader) -> Vec<Re
             }
             What::Reload(_) => {
                 let before = Before { plugins: &plugins, rules: &rules };
-                Ready::Configuration(reader.read(before).map(Box::new))
+                Ready::Configuration(reader.read(text, before).map(Box::new))
             }
             _ => Ready::Nothing,
         }
@@ -167,10 +148,4 @@ fn load(
     let plugin = Arc::new(Plugin::load(name, path)?);
     plugins.put(plugin.clone())?;
     Ok((plugin, anew(concerned, plugins, None)))
-}
-
-/// What takes the place of a policy, if it was made.
-pub fn take_anew(all: &mut Vec<Anew>, before: &Arc<dyn Policy>) -> Option<Result<Made, MakeError>> {
-    let index = all.iter().position(|anew| is_same(&anew.before, before))?;
-    Some(all.swap_remove(index).made)
 }

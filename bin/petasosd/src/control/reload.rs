@@ -3,7 +3,7 @@
 use petasos_engine::{Application as Number, Place};
 
 use super::change::{Changer, Undo};
-use super::prepare::Ready;
+use super::ready::Ready;
 use super::rules::known;
 use super::{StepError, World, is_same};
 use crate::configuration::{Live, Whole};

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use petasos::Code;
+use petasos::{Channel, Code, block_on};
 use petasos_admin::{ListQuotasRequest, StepMut};
 use petasos_attach::Attachment;
 use petasos_attach::hello::Hello;
+use petasos_etcd::api;
 
 use crate::admin::Operator;
+use crate::cluster::Etcd;
+use crate::servers::until;
 use crate::support::*;
 
 /// A file of this test's.
@@ -138,21 +141,25 @@ fn a_name_that_an_application_serves_is_not_given_to_another_host() {
     server.join().unwrap();
 }
 
+/// Status and message of the latest reload, once there were so many.
+fn reloads(operator: &Operator, by: &str, count: usize) -> (String, String) {
+    let mut last = None;
+    until(|| {
+        let audit = operator.audit();
+        let its: Vec<_> = audit.entries().iter().filter(|one| one.method() == by).collect();
+        let latest = its.last().filter(|_| its.len() == count);
+        last = latest.map(|one| (one.status().to_owned(), one.message().to_owned()));
+        last.is_some()
+    });
+    last.unwrap()
+}
+
 #[test]
 fn a_signal_reloads_and_is_written_down() {
     let config = Config::new("signal", "quota.items = 100\n");
     let daemon = config.start("config-signal");
     let operator = Operator::of(&daemon);
-    let reloads = |count: usize| loop {
-        let audit = operator.audit();
-        let its: Vec<_> = audit.entries().iter().filter(|one| one.method() == "Signal").collect();
-        if let [.., last] = &its[..]
-            && its.len() == count
-        {
-            return (last.status().to_owned(), last.message().to_owned());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    };
+    let reloads = |count: usize| reloads(&operator, "Signal", count);
     config.write("quota.items = 200\n");
     daemon.hang_up();
     assert_eq!(reloads(1), ("OK".to_owned(), String::new()));
@@ -163,4 +170,47 @@ fn a_signal_reloads_and_is_written_down() {
     assert_eq!(status, "FAILED_PRECONDITION");
     assert!(message.contains("`quota`"), "{message}");
     assert_eq!(items_of_others(&operator), 200);
+}
+
+#[test]
+fn a_configuration_in_etcd_is_followed_while_etcd_comes_and_goes() {
+    let Some(mut etcd) = Etcd::start("config") else { return };
+    let source = etcd.target("petasos/config");
+    let start = || Daemon::start_failing(&["--config", &source]);
+    let said = start();
+    assert!(said.contains(&format!("cannot read {source}: there is no such key")), "{said}");
+    put(&etcd, "quota.items = 'x'");
+    let said = start();
+    assert!(said.contains(&format!("{source}: `quota`: ")), "{said}");
+    put(&etcd, "quota.items = 100");
+    let daemon = Daemon::start_more("config-etcd", None, &["--config", &*source]);
+    let operator = Operator::of(&daemon);
+    assert_eq!(items_of_others(&operator), 100);
+    put(&etcd, "quota.items = 200");
+    assert_eq!(reloads(&operator, "Etcd", 1).0, "OK");
+    assert_eq!(items_of_others(&operator), 200);
+    put(&etcd, "quota.items = 0");
+    let (status, why) = reloads(&operator, "Etcd", 2);
+    assert!(status == "FAILED_PRECONDITION" && why.contains("items_max is 1 to"), "{why}");
+    // What is in force stays while etcd is away, and what changed meanwhile is found.
+    etcd.stop();
+    let (code, why) = operator.fails(&[&reload]);
+    assert_eq!(code, Code::FailedPrecondition);
+    assert!(why.starts_with(&format!("all stays as it is: cannot read {source}: ")), "{why}");
+    assert_eq!(items_of_others(&operator), 200);
+    assert!(etcd.run());
+    put(&etcd, "quota.items = 300");
+    assert_eq!(reloads(&operator, "Etcd", 3).0, "OK");
+    assert_eq!(items_of_others(&operator), 300);
+}
+
+/// Writes the configuration. An etcd that has just started resets connections.
+fn put(etcd: &Etcd, value: &str) {
+    let target = format!("grpc://{}", etcd.address);
+    until(|| {
+        let Ok(channel) = block_on(Channel::connect(&target)) else { return false };
+        let mut put = api::PutRequest::new();
+        put.set_key(&b"petasos/config"[..]).set_value(value.as_bytes());
+        block_on(api::KVClient::new(channel).put(put)).is_ok()
+    });
 }

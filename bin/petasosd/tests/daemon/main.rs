@@ -5,6 +5,8 @@ mod admin;
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
 mod check;
+#[path = "../../../../crates/etcd/tests/cluster/mod.rs"]
+mod cluster;
 mod configuration;
 mod flips;
 mod identity;
@@ -14,7 +16,13 @@ mod processor;
 mod remote;
 mod remote_unread;
 mod schemas;
+/// What the etcd of tests waits with.
+mod servers {
+    pub use crate::until::until;
+}
 mod support;
+#[path = "../../../../crates/petasos/tests/servers/until.rs"]
+mod until;
 
 use std::time::Duration;
 

@@ -33,6 +33,15 @@ impl Daemon {
         daemon
     }
 
+    /// What one says that does not start.
+    pub fn start_failing(more: &[&str]) -> String {
+        let folder = folder("failing");
+        let output = command(&folder, None).args(more).stderr(Stdio::piped()).output().unwrap();
+        let _ = std::fs::remove_dir_all(&folder);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     /// One that other hosts reach at `listen`, with these names of others. Gives its address.
     pub fn start_reached(
         name: &str,

@@ -5,13 +5,18 @@ use std::ops::RangeInclusive;
 
 use petasos_admin as proto;
 use petasos_service::ApplicationLimits;
+use thiserror::Error;
 
-use super::StepError;
 use crate::policies::NAME_BYTES_MAX;
 use crate::processor::Share;
 
 /// The most names with quotas of their own.
 const NAMES_MAX: usize = 1024;
+
+/// A quota that cannot be. The operator's fault.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct WrongQuota(String);
 
 /// What an application may have.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,14 +49,14 @@ impl Quotas {
     /// Sets what a quota says.
     ///
     /// # Errors
-    /// [`StepError::Quota`]: a value is out of its range, or there are too many names.
-    pub fn set(&mut self, quota: &proto::Quota) -> Result<(), StepError> {
+    /// [`WrongQuota`]: a value is out of its range, or there are too many names.
+    pub fn set(&mut self, quota: &proto::Quota) -> Result<(), WrongQuota> {
         let name = quota.application();
         let mut set = self.of(name);
         apply(&mut set.limits, quota)?;
         if let Some(percent) = quota.processor_percent() {
             let share = Share::new(percent);
-            set.processor = share.map_err(|error| StepError::Quota(error.to_string()))?;
+            set.processor = share.map_err(|error| WrongQuota(error.to_string()))?;
         }
         if name.is_empty() {
             self.others = set;
@@ -61,7 +66,7 @@ impl Quotas {
         if is_full || name.len() > NAME_BYTES_MAX {
             let what =
                 format!("quotas are for at most {NAMES_MAX} names of {NAME_BYTES_MAX} bytes");
-            return Err(StepError::Quota(what));
+            return Err(WrongQuota(what));
         }
         self.named.insert(name.to_owned(), set);
         Ok(())
@@ -70,14 +75,14 @@ impl Quotas {
     /// Removes the quota of a name.
     ///
     /// # Errors
-    /// [`StepError::Quota`]: it has none.
-    pub fn remove(&mut self, name: &str) -> Result<(), StepError> {
+    /// [`WrongQuota`]: it has none.
+    pub fn remove(&mut self, name: &str) -> Result<(), WrongQuota> {
         let removed = self.named.remove(name).map(drop);
-        removed.ok_or_else(|| StepError::Quota(format!("`{name}` has no quota of its own")))
+        removed.ok_or_else(|| WrongQuota(format!("`{name}` has no quota of its own")))
     }
 }
 
-fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), StepError> {
+fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), WrongQuota> {
     let fields: [(&str, Option<u64>, &mut usize, RangeInclusive<u64>); 5] = [
         ("items_max", quota.items_max(), &mut limits.items_max, 1..=1 << 20),
         (
@@ -100,7 +105,7 @@ fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), Ste
         if !range.contains(&value) {
             let (least, most) = (range.start(), range.end());
             let what = format!("{name} is {least} to {most}, and not {value}");
-            return Err(StepError::Quota(what));
+            return Err(WrongQuota(what));
         }
         *field = usize::try_from(value).expect("ranges fit an address");
     }

@@ -1,0 +1,50 @@
+//! How other hosts are reached.
+
+use std::net::{SocketAddr, TcpListener};
+
+use petasos::config::Gathering;
+use petasos::{PacketTransport, Security};
+
+/// Where calls come in, and where they go.
+#[derive(Clone, Debug, Default)]
+pub struct TransportConfig {
+    /// Where other hosts call applications of this one.
+    pub listen: Option<SocketAddr>,
+    /// Where gRPC clients do.
+    pub listen_grpc: Option<SocketAddr>,
+    /// What carries calls that are not gRPC's.
+    pub packets: PacketTransport,
+    /// How packets and connections are secured.
+    pub security: Security,
+    /// The hosts that it knows by name.
+    pub peers: Peers,
+}
+
+/// Other hosts, as an operator names them. They may change while calls run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peers {
+    /// Names that applications call, and the targets (`petasos://HOST:PORT`, `grpc://HOST:PORT`)
+    /// that they stand for.
+    pub peers: Vec<(String, String)>,
+    /// The names of services that are believed about which application calls.
+    pub believed: Vec<String>,
+}
+
+impl TransportConfig {
+    /// The switch that TCP has.
+    pub fn gathering(&self) -> Option<Gathering> {
+        match &self.packets {
+            PacketTransport::Tcp(tcp) => Some(tcp.gathering.clone()),
+            PacketTransport::Datagrams => None,
+        }
+    }
+}
+
+/// Sockets of a process that this one takes over from, at which others than this host's connect.
+#[derive(Default)]
+pub struct Listeners {
+    /// Other hosts.
+    pub hosts: Option<TcpListener>,
+    /// gRPC clients.
+    pub grpc: Option<TcpListener>,
+}
