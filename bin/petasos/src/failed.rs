@@ -56,6 +56,11 @@ impl Failed {
         Failed { code: Some(code), ..self }
     }
 
+    /// Says where it has happened, and what came of it.
+    pub fn in_context(self, place: &str, outcome: &str) -> Failed {
+        Failed { what: format!("{place}: {}{outcome}", self.what), ..self }
+    }
+
     /// The exit status of the process.
     pub fn exit_code(&self) -> u8 {
         self.code.map_or(1, |code| STATUS_BASE + code as u8)

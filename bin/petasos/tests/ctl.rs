@@ -309,3 +309,69 @@ impl Drop for Successor {
         let _ = rustix::process::kill_process(self.0, rustix::process::Signal::KILL);
     }
 }
+
+/// A rollout of these stages at two services, which limit calls differently.
+fn rollout(daemons: &[&Daemon; 2], stages: &Value) -> Finished {
+    let [a, b] = daemons.map(Daemon::socket);
+    let path = daemons[0].folder.join("rollout.json");
+    let text = json!({ "hosts": { "a": a, "b": b }, "stages": stages }).to_string();
+    std::fs::write(&path, text).expect("a file can be written");
+    daemons[0].ctl(&["rollout", &path.display().to_string()])
+}
+
+#[test]
+fn several_services_are_changed_in_order_or_not_at_all() {
+    let daemons = [&Daemon::start("rollout-a", NULL), &Daemon::start("rollout-b", NULL)];
+    let kinds = || {
+        daemons.map(|daemon| {
+            let list = daemon.json(&["policy", "list"]);
+            let kinds = list["policies"].as_array().into_iter().flatten();
+            kinds.map(|one| one["kind"].as_str().unwrap_or("?").to_owned()).collect::<Vec<_>>()
+        })
+    };
+    let add = |kind: &str| json!({ "add_policy": { "application": "*", "kind": kind } });
+    let before = kinds();
+    // The last stage fails: its second host has no such application.
+    let detach = json!({ "detach": { "application": "nobody", "kind": "null" } });
+    let stages = json!([
+        { "hosts": ["b"], "steps": [add("telemetry")] },
+        { "hosts": ["a", "b"], "steps": [add("access_log")] },
+    ]);
+    let failed = rollout(&daemons, &stages);
+    assert_eq!(failed.code, Some(64 + 3), "{failed:?}");
+    let why = &failed.stderr;
+    assert!(why.contains("stage 2: a: ") && why.contains("(1 changes) was undone"), "{why}");
+    assert_eq!(kinds(), before);
+    let stages = json!([
+        { "hosts": ["b"], "steps": [add("telemetry")] },
+        { "hosts": ["a"], "steps": [add("telemetry"), add("null")] },
+        { "hosts": ["b"], "steps": [add("null")],
+          "watch": { "seconds": 1, "failures_percent_max": 0.0 } },
+        { "hosts": ["b", "a"], "steps": [detach] },
+    ]);
+    let failed = rollout(&daemons, &stages);
+    assert_eq!(failed.code, Some(64 + 5), "{failed:?}");
+    assert!(failed.stderr.contains("stage 4: b: no application `nobody`"), "{failed:?}");
+    assert!(failed.stderr.contains("(3 changes) was undone"), "{failed:?}");
+    assert_eq!(kinds(), before);
+
+    let mut right = stages;
+    right.as_array_mut().map(Vec::pop);
+    let done = rollout(&daemons, &right);
+    assert_eq!(
+        done.success(),
+        // Numbers of policies that were undone are not given again.
+        "stage 1, b: added policy 5, telemetry for `*`\n\
+         stage 2, a: added policy 4, telemetry for `*`\n\
+         stage 2, a: added policy 5, null for `*`\n\
+         stage 3, b: added policy 6, null for `*`\n\
+         stage 3, b: 0 of 0 calls failed (0.00 %)\n"
+    );
+    assert_eq!(kinds(), [["null", "telemetry", "null"]; 2]);
+    // One that is not there is found before any is changed.
+    std::fs::remove_file(daemons[1].folder.join("admin.sock")).expect("it is there");
+    let failed = rollout(&daemons, &json!([{ "hosts": ["a"], "steps": [add("null")] }]));
+    assert!(failed.stderr.contains("b: no service listens"), "{failed:?}");
+    let list = daemons[0].json(&["policy", "list"]);
+    assert_eq!(list["policies"].as_array().map(Vec::len), Some(3));
+}

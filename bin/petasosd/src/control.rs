@@ -13,6 +13,7 @@ mod budgets;
 pub mod change;
 mod error;
 mod in_force;
+mod kept;
 mod plan;
 mod plugins;
 pub mod prepare;
@@ -20,6 +21,7 @@ mod ready;
 mod reload;
 mod rules;
 mod runtimes;
+mod undo;
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard};
@@ -28,6 +30,8 @@ use petasos::config::Gathering;
 use petasos::grpc::Refusals;
 use petasos_engine::{Application as Number, Policy};
 use petasos_service::{Application, Gone, HubId, Schemas};
+
+use kept::Kept;
 
 use crate::configuration::{Live, Whole};
 use crate::made::Made;
@@ -42,6 +46,7 @@ use crate::schemas::Keeper;
 use crate::transport::Transport;
 pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
+pub use kept::{Keep, Undone};
 pub use plan::describe;
 
 /// All that operators see and change.
@@ -70,6 +75,10 @@ pub struct Control {
     pub plugins: Plugins,
     /// Plug-ins that were there.
     left: Vec<LeftPlugin>,
+    /// The latest changes, if they can be undone.
+    kept: Option<Kept>,
+    /// Chains of changes have numbers.
+    last_chain: u64,
     /// By the address of the policy.
     known: HashMap<usize, Known>,
     file: Option<String>,

@@ -233,6 +233,7 @@ impl Daemon {
     fn serve_operators(&mut self, now: Time) -> bool {
         let job = self.desk.next_job();
         let has_job = job.is_some();
+        self.control.forget_kept(now);
         let is_due = self.control.policies().have_budgets() && now >= self.control.meter.due();
         if has_job || is_due {
             self.with_world(|world| {

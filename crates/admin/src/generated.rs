@@ -13,7 +13,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x00E\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
+        b"\x01\x00G\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
         \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x05\x06\
         budget\x00\x01\x0b\x08\x1bpetasos.admin.v1.AddRuntime\x10\x00\x02\x01\x0cdedicate\
         d_to\x00\x00\t\x02\x03cpu\x00\x01\r\x1cpetasos.admin.v1.Application\x10\x00\x11\x01\
@@ -38,8 +38,9 @@ mod generated {
         \x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder\
         _way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0c\x06\rrequest_bytes\x00\x00\x04\x07\x0e\
         response_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x1a\
-        \x1epetasos.admin.v1.ChangeRequest\x10\x00\x01\x01\x05steps\x00\x02\x0b@\x1fpetas\
-        os.admin.v1.ChangeResponse\x10\x00\x01\x01\x04done\x00\x02\t\x1apetasos.admin.v1.\
+        \x1epetasos.admin.v1.ChangeRequest\x10\x00\x03\x01\x05steps\x00\x02\x0b@\x02\rund\
+        o_within_s\x00\x00\r\x03\x07follows\x00\x00\x04\x1fpetasos.admin.v1.ChangeRespons\
+        e\x10\x00\x02\x01\x04done\x00\x02\t\x02\x05chain\x00\x00\x04\x1apetasos.admin.v1.\
         CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\x04 petasos.admi\
         n.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\rconfiguration\
         \x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\x01\x02id\x00\x00\x04\x02\
@@ -109,22 +110,24 @@ mod generated {
         \x0b\t\x15petasos.admin.v1.Step\x10\x01\x04what\x15\x01\rattach_engine\x00\x05\x00\
         \x0b\x04\x02\rdetach_engine\x00\x05\x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b\
         1\x04\x10configure_engine\x00\x05\x00\x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0b\
-        B\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b8\x08\x10\
+        D\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b8\x08\x10\
         configure_policy\x00\x05\x00\x0b\x0e\t\x06reload\x00\x05\x00\x0b7\n\tset_quota\x00\
         \x05\x00\x0b=\x0b\x0cremove_quota\x00\x05\x00\x0b9\x0c\x0bload_schema\x00\x05\x00\
         \x0b/\r\x0cevict_schema\x00\x05\x00\x0b\x15\x0e\x13configure_transport\x00\x05\x00\
         \x0b\x0f\x0f\nset_budget\x00\x05\x00\x0b<\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\
         \x0eremove_runtime\x00\x05\x00\x0b:\x12\x0bpin_runtime\x00\x05\x00\x0b3\x13\x10mo\
         ve_application\x00\x05\x00\x0b0\x14\x0bload_plugin\x00\x05\x00\x0b.\x15\runload_p\
-        lugin\x00\x05\x00\x0bA\x1dpetasos.admin.v1.UnloadPlugin\x10\x00\x01\x01\x04name\x00\
+        lugin\x00\x05\x00\x0bC\x1cpetasos.admin.v1.UndoRequest\x10\x00\x01\x01\x05chain\x00\
+        \x00\x04\x1dpetasos.admin.v1.UndoResponse\x10\x00\x02\x01\x04left\x00\x00\r\x02\n\
+        not_undone\x00\x02\t\x1dpetasos.admin.v1.UnloadPlugin\x10\x00\x01\x01\x04name\x00\
         \x00\t\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\
         %petasos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\
         \x11audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\
         \x05stats\x00\x01\x0b>\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\
-        \x10\x0e\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10ListApplications\x1c\x1d\x04\
+        \x10\x0f\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10ListApplications\x1c\x1d\x04\
         \tListAudit\x1e\x1f\x04\rListDatapaths !\x04\tListKinds\"#\x04\x0bListPlugins$%\x04\
         \x0cListPolicies&\'\x04\nListQuotas()\x04\x0cListRuntimes*+\x04\x0bListSchemas,-\x04\
-        \x05Stats>?\x04\rWatchOverviewC2\x02\nWatchStatsD?\x02",
+        \x05Stats>?\x04\x04UndoAB\x00\rWatchOverviewE2\x02\nWatchStatsF?\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -1939,13 +1942,16 @@ mod generated {
     /// A plan.
     #[repr(C)]
     pub struct ChangeRequest {
-        unknown: rt::Unknown,  // 0
-        steps: rt::List<Step>, // 8
+        unknown: rt::Unknown,  //  0
+        steps: rt::List<Step>, //  8
+        follows: u64,          // 24
+        undo_within_s: u32,    // 32
+        reserved: [u8; 4],     // 36
     }
 
     rt::message! {
-        ChangeRequest, ChangeRequestMut, ChangeRequestMsg, SCHEMA, index 10, bytes 24;
-        steps: 1;
+        ChangeRequest, ChangeRequestMut, ChangeRequestMsg, SCHEMA, index 10, bytes 40;
+        steps: 1, follows: 3, undo_within_s: 2;
     }
 
     impl ChangeRequest {
@@ -1960,6 +1966,21 @@ mod generated {
         pub fn steps(&self) -> &[Step] {
             &self.steps
         }
+
+        /// For so long the change can be undone, in s, at most 3600; until another change is made that does
+        /// not follow it. Not if it is 0. Steps that move applications cannot be undone.
+        ///
+        /// `uint32 undo_within_s = 2`
+        pub fn undo_within_s(&self) -> u32 {
+            self.undo_within_s
+        }
+
+        /// The change follows those of this chain, and can be undone together with them. At most 64 do.
+        ///
+        /// `uint64 follows = 3`
+        pub fn follows(&self) -> u64 {
+            self.follows
+        }
     }
 
     /// Writes a [`ChangeRequest`]; reads as one.
@@ -1971,6 +1992,20 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.steps.edit(arena)
         }
+
+        /// `uint32 undo_within_s = 2`
+        pub fn set_undo_within_s(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.undo_within_s = value;
+            self
+        }
+
+        /// `uint64 follows = 3`
+        pub fn set_follows(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.follows = value;
+            self
+        }
     }
 
     impl ChangeRequestMsg {
@@ -1979,18 +2014,33 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.steps.edit(arena)
         }
+
+        /// `uint32 undo_within_s = 2`
+        pub fn set_undo_within_s(&mut self, value: u32) -> ChangeRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_undo_within_s(value);
+            edit
+        }
+
+        /// `uint64 follows = 3`
+        pub fn set_follows(&mut self, value: u64) -> ChangeRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_follows(value);
+            edit
+        }
     }
 
     /// All steps were done.
     #[repr(C)]
     pub struct ChangeResponse {
-        unknown: rt::Unknown,     // 0
-        done: rt::List<rt::Text>, // 8
+        unknown: rt::Unknown,     //  0
+        done: rt::List<rt::Text>, //  8
+        chain: u64,               // 24
     }
 
     rt::message! {
-        ChangeResponse, ChangeResponseMut, ChangeResponseMsg, SCHEMA, index 11, bytes 24;
-        done: 1;
+        ChangeResponse, ChangeResponseMut, ChangeResponseMsg, SCHEMA, index 11, bytes 32;
+        done: 1, chain: 2;
     }
 
     impl ChangeResponse {
@@ -2005,6 +2055,13 @@ mod generated {
         pub fn done(&self) -> &[rt::Text] {
             &self.done
         }
+
+        /// The chain of changes that this one is the last of, if it can be undone.
+        ///
+        /// `uint64 chain = 2`
+        pub fn chain(&self) -> u64 {
+            self.chain
+        }
     }
 
     /// Writes a [`ChangeResponse`]; reads as one.
@@ -2016,6 +2073,13 @@ mod generated {
             let (message, arena) = self.0.parts();
             message.done.edit(arena)
         }
+
+        /// `uint64 chain = 2`
+        pub fn set_chain(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.chain = value;
+            self
+        }
     }
 
     impl ChangeResponseMsg {
@@ -2023,6 +2087,13 @@ mod generated {
         pub fn done_mut(&mut self) -> rt::ListMut<'_, rt::Text> {
             let (message, arena) = self.0.parts();
             message.done.edit(arena)
+        }
+
+        /// `uint64 chain = 2`
+        pub fn set_chain(&mut self, value: u64) -> ChangeResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_chain(value);
+            edit
         }
     }
 
@@ -6979,6 +7050,121 @@ mod generated {
         }
     }
 
+    /// Asks that the last change of a chain is undone.
+    #[repr(C)]
+    pub struct UndoRequest {
+        unknown: rt::Unknown, // 0
+        chain: u64,           // 8
+    }
+
+    rt::message! {
+        UndoRequest, UndoRequestMut, UndoRequestMsg, SCHEMA, index 65, bytes 16;
+        chain: 1;
+    }
+
+    impl UndoRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<UndoRequest> {
+            rt::Msg::new()
+        }
+
+        /// Which chain.
+        ///
+        /// `uint64 chain = 1`
+        pub fn chain(&self) -> u64 {
+            self.chain
+        }
+    }
+
+    /// Writes a [`UndoRequest`]; reads as one.
+    pub struct UndoRequestMut<'a>(rt::Edit<'a, UndoRequest>);
+
+    impl UndoRequestMut<'_> {
+        /// `uint64 chain = 1`
+        pub fn set_chain(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.chain = value;
+            self
+        }
+    }
+
+    impl UndoRequestMsg {
+        /// `uint64 chain = 1`
+        pub fn set_chain(&mut self, value: u64) -> UndoRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_chain(value);
+            edit
+        }
+    }
+
+    /// It was undone.
+    #[repr(C)]
+    pub struct UndoResponse {
+        unknown: rt::Unknown,           //  0
+        not_undone: rt::List<rt::Text>, //  8
+        left: u32,                      // 24
+        reserved: [u8; 4],              // 28
+    }
+
+    rt::message! {
+        UndoResponse, UndoResponseMut, UndoResponseMsg, SCHEMA, index 66, bytes 32;
+        not_undone: 2, left: 1;
+    }
+
+    impl UndoResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<UndoResponse> {
+            rt::Msg::new()
+        }
+
+        /// So many changes of the chain are left.
+        ///
+        /// `uint32 left = 1`
+        pub fn left(&self) -> u32 {
+            self.left
+        }
+
+        /// What could not be undone: a policy does not go on from the state of one that is there.
+        ///
+        /// `repeated string not_undone = 2`
+        pub fn not_undone(&self) -> &[rt::Text] {
+            &self.not_undone
+        }
+    }
+
+    /// Writes a [`UndoResponse`]; reads as one.
+    pub struct UndoResponseMut<'a>(rt::Edit<'a, UndoResponse>);
+
+    impl UndoResponseMut<'_> {
+        /// `uint32 left = 1`
+        pub fn set_left(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.left = value;
+            self
+        }
+
+        /// `repeated string not_undone = 2`
+        pub fn not_undone_mut(&mut self) -> rt::ListMut<'_, rt::Text> {
+            let (message, arena) = self.0.parts();
+            message.not_undone.edit(arena)
+        }
+    }
+
+    impl UndoResponseMsg {
+        /// `uint32 left = 1`
+        pub fn set_left(&mut self, value: u32) -> UndoResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_left(value);
+            edit
+        }
+
+        /// `repeated string not_undone = 2`
+        pub fn not_undone_mut(&mut self) -> rt::ListMut<'_, rt::Text> {
+            let (message, arena) = self.0.parts();
+            message.not_undone.edit(arena)
+        }
+    }
+
     /// Unloads a plug-in that no policy and no engine is of.
     #[repr(C)]
     pub struct UnloadPlugin {
@@ -6987,7 +7173,7 @@ mod generated {
     }
 
     rt::message! {
-        UnloadPlugin, UnloadPluginMut, UnloadPluginMsg, SCHEMA, index 65, bytes 24;
+        UnloadPlugin, UnloadPluginMut, UnloadPluginMsg, SCHEMA, index 67, bytes 24;
         name: 1;
     }
 
@@ -7035,7 +7221,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 66, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 68, bytes 16;
         engine: 1;
     }
 
@@ -7114,7 +7300,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 67, bytes 16;
+        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 69, bytes 16;
         interval_ms: 1, audit_entries_max: 2;
     }
 
@@ -7184,7 +7370,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 68, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 70, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -7376,6 +7562,16 @@ mod generated {
             request: calls::Request<StatsRequest>,
         ) -> impl Future<Output = Result<calls::Response<StatsResponse>, calls::Status>> + Send;
 
+        /// Undoes the last change of a chain. Engines go on from the states of those that are there, rules,
+        /// quotas, names, other hosts and plug-ins are those before it. `FAILED_PRECONDITION`: its time is
+        /// up, or another change was made since.
+        ///
+        /// `rpc Undo(UndoRequest) returns (UndoResponse)`
+        fn undo(
+            &self,
+            request: calls::Request<UndoRequest>,
+        ) -> impl Future<Output = Result<calls::Response<UndoResponse>, calls::Status>> + Send;
+
         /// What a dashboard shows, in the same way, as one entry of the audit log. Those who watch this
         /// count among the 8.
         ///
@@ -7402,8 +7598,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x8f, 0x42, 0x8b, 0x43, 0xa3, 0x97, 0x5d, 0xc3, 0x8e, 0xb2, 0x35, 0x6a, 0x86, 0xde,
-            0x4c, 0x53,
+            0x42, 0xac, 0xba, 0x35, 0x3d, 0xc8, 0x96, 0xe2, 0xc0, 0x52, 0x2e, 0x1a, 0xcf, 0x52,
+            0x66, 0x48,
         ],
         methods: &[
             calls::MethodInfo {
@@ -7479,14 +7675,20 @@ mod generated {
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "WatchOverview",
+                name: "Undo",
                 index: 12,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::Unknown,
+            },
+            calls::MethodInfo {
+                name: "WatchOverview",
+                index: 13,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
             calls::MethodInfo {
                 name: "WatchStats",
-                index: 13,
+                index: 14,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
@@ -7557,8 +7759,12 @@ mod generated {
                 let result = <T as Admin>::stats(&service, request).await;
                 (service, result)
             });
+            methods.unary(12, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Admin>::undo(&service, request).await;
+                (service, result)
+            });
             methods.server_streaming(
-                12,
+                13,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_overview(&service, request, responses).await;
@@ -7566,7 +7772,7 @@ mod generated {
                 },
             );
             methods.server_streaming(
-                13,
+                14,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_stats(&service, request, responses).await;
@@ -7709,6 +7915,18 @@ mod generated {
             self.service.unary(11, request.into())
         }
 
+        /// Undoes the last change of a chain. Engines go on from the states of those that are there, rules,
+        /// quotas, names, other hosts and plug-ins are those before it. `FAILED_PRECONDITION`: its time is
+        /// up, or another change was made since.
+        ///
+        /// `rpc Undo(UndoRequest) returns (UndoResponse)`
+        pub fn undo(
+            &self,
+            request: impl Into<calls::Request<UndoRequest>>,
+        ) -> calls::Unary<UndoResponse> {
+            self.service.unary(12, request.into())
+        }
+
         /// What a dashboard shows, in the same way, as one entry of the audit log. Those who watch this
         /// count among the 8.
         ///
@@ -7717,7 +7935,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchOverviewRequest>>,
         ) -> calls::Opening<calls::Streaming<Overview>> {
-            self.service.server_streaming(12, request.into())
+            self.service.server_streaming(13, request.into())
         }
 
         /// The same, at once and then at an interval, until the caller cancels or the connection is too
@@ -7728,7 +7946,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchStatsRequest>>,
         ) -> calls::Opening<calls::Streaming<StatsResponse>> {
-            self.service.server_streaming(13, request.into())
+            self.service.server_streaming(14, request.into())
         }
     }
 

@@ -28,6 +28,11 @@ pub struct ServiceArgs {
 }
 
 impl ServiceArgs {
+    /// The same for the service at another socket.
+    pub fn at(&self, socket: PathBuf) -> ServiceArgs {
+        ServiceArgs { socket, json: self.json, timeout: self.timeout }
+    }
+
     /// The longest to wait for the service.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.timeout.max(1))

@@ -9,6 +9,7 @@ mod plan;
 mod plugin;
 mod policy;
 mod quota;
+mod rollout;
 mod runtime;
 mod schema;
 mod show;
@@ -71,6 +72,8 @@ enum What {
     Reload,
     /// Do all steps of a plan, or none.
     Apply(plan::ApplyArgs),
+    /// Change several hosts one after another, and undo all if anything fails.
+    Rollout(rollout::RolloutArgs),
     /// Start another `petasosd`, which takes over from the one that runs while calls run.
     Upgrade(upgrade::UpgradeArgs),
 }
@@ -102,6 +105,7 @@ fn done(args: &CtlArgs) -> Result<(), Failed> {
         What::Stats(args) => stats::run(service, args),
         What::Audit(args) => audit::run(service, args),
         What::Apply(args) => plan::run(service, args),
+        What::Rollout(args) => rollout::run(service, args),
         What::Upgrade(args) => upgrade::run(service, args),
     }
 }

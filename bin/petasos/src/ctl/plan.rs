@@ -29,9 +29,9 @@ pub struct ApplyArgs {
 type Object = Map<String, Value>;
 
 /// A step, with the names of the commands' arguments.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Step {
+pub enum Step {
     Attach(Attach),
     Detach(Engine),
     Move(Move),
@@ -55,25 +55,25 @@ enum Step {
     MoveApplication(MoveArgs),
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+pub struct Nothing {}
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Id {
+pub struct Id {
     id: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Name {
+pub struct Name {
     application: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Attach {
+pub struct Attach {
     application: String,
     kind: String,
     #[serde(default)]
@@ -81,18 +81,18 @@ struct Attach {
     place: Option<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Engine {
+pub struct Engine {
     application: String,
     place: Option<u32>,
     #[serde(default)]
     kind: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Move {
+pub struct Move {
     application: String,
     place: Option<u32>,
     #[serde(default)]
@@ -100,9 +100,9 @@ struct Move {
     to: u32,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Configure {
+pub struct Configure {
     application: String,
     place: Option<u32>,
     #[serde(default)]
@@ -110,9 +110,9 @@ struct Configure {
     configuration: Object,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AddPolicy {
+pub struct AddPolicy {
     application: String,
     kind: String,
     #[serde(default)]
@@ -121,9 +121,9 @@ struct AddPolicy {
     budget: Option<Budget>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Budget {
+pub struct Budget {
     percent: f64,
     #[serde(default = "report")]
     over: String,
@@ -139,23 +139,23 @@ impl Budget {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SetBudget {
+pub struct SetBudget {
     id: u64,
     budget: Option<Budget>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ConfigurePolicy {
+pub struct ConfigurePolicy {
     id: u64,
     configuration: Object,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SetQuota {
+pub struct SetQuota {
     #[serde(default)]
     application: String,
     items: Option<u64>,
@@ -179,15 +179,15 @@ impl SetQuota {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Evict {
+pub struct Evict {
     digest: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ConfigureTransport {
+pub struct ConfigureTransport {
     gathered: bool,
 }
 
@@ -198,12 +198,18 @@ pub fn run(service: &ServiceArgs, args: &ApplyArgs) -> Result<(), Failed> {
         Failed::new(format!("{} is no plan: {error}", args.file))
             .with_advice("`petasos ctl apply --help` says what a plan is; nothing was done")
     })?;
-    for step in &mut plan {
+    service.change(request_at(service, &mut plan)?)
+}
+
+/// The request for a plan, with what its files have, and with whole digests of the schemas that the
+/// service knows.
+pub fn request_at(service: &ServiceArgs, plan: &mut [Step]) -> Result<Msg<ChangeRequest>, Failed> {
+    for step in &mut *plan {
         if let Step::EvictSchema(Evict { digest }) = step {
             *digest = schema::whole(service, digest)?;
         }
     }
-    service.change(request(&plan)?)
+    request(plan)
 }
 
 fn plan(text: &str) -> Result<Vec<Step>, String> {

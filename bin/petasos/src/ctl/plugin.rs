@@ -24,7 +24,7 @@ pub enum PluginCommand {
 }
 
 /// A plug-in to be loaded.
-#[derive(Args, Debug, Deserialize)]
+#[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPluginArgs {
     /// What policies call it.
@@ -36,7 +36,7 @@ pub struct LoadPluginArgs {
 }
 
 /// A plug-in to be unloaded.
-#[derive(Args, Debug, Deserialize)]
+#[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnloadPluginArgs {
     /// What policies call it.

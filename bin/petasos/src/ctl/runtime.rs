@@ -26,7 +26,7 @@ pub enum RuntimeCommand {
 }
 
 /// A runtime to add.
-#[derive(Args, Debug, Deserialize)]
+#[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AddArgs {
     /// For the applications of this name alone; shared, if it is not given.
@@ -39,7 +39,7 @@ pub struct AddArgs {
 }
 
 /// A runtime to remove.
-#[derive(Args, Debug, Deserialize)]
+#[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveArgs {
     /// Its number.
@@ -48,7 +48,7 @@ pub struct RemoveArgs {
 }
 
 /// A runtime to pin.
-#[derive(Args, Debug, Deserialize)]
+#[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PinArgs {
     /// Its number.
@@ -60,7 +60,7 @@ pub struct PinArgs {
 }
 
 /// An application to move.
-#[derive(Args, Debug, Deserialize)]
+#[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveArgs {
     /// An application by its name or its number.

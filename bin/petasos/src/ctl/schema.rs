@@ -48,7 +48,7 @@ struct ShowArgs {
 }
 
 /// The files of a schema, on the command line or in a plan.
-#[derive(Args, Debug, Deserialize)]
+#[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadArgs {
     /// The .proto files that the application is built from, all of them; or an encoded

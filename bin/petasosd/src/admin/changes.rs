@@ -4,8 +4,11 @@ use petasos::{Msg, Status};
 use petasos_admin::{self as proto, STEPS_MAX};
 
 use super::service::Inner;
-use crate::control::change::change;
 use crate::control::prepare::{Ready, Survey, is_quick, prepare};
+use crate::control::{Keep, Undone};
+
+/// What each step has done, and the chain of changes that can be undone.
+type Done = (Vec<String>, Option<u64>);
 
 impl Inner {
     /// Does all steps, or none. Gives what each has done. A reload is of this text, if there is
@@ -14,7 +17,7 @@ impl Inner {
         &self,
         request: Msg<proto::ChangeRequest>,
         text: Option<String>,
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<Done, Status> {
         match request.steps().len() {
             0 => return Err(Status::invalid_argument("a change has steps")),
             len if len > STEPS_MAX => {
@@ -43,7 +46,17 @@ impl Inner {
         &self,
         request: Msg<proto::ChangeRequest>,
         ready: Vec<Ready>,
-    ) -> Result<Vec<String>, Status> {
-        self.ask(move |world| change(world, request.steps(), ready).map_err(Status::from)).await
+    ) -> Result<Done, Status> {
+        let keep = Keep::of(&request).map_err(Status::invalid_argument)?;
+        self.ask(move |world| {
+            let done = world.change(request.steps(), ready, keep);
+            done.map_err(Status::from)
+        })
+        .await
+    }
+
+    /// Undoes the last change of a chain.
+    pub(super) async fn undo(&self, chain: u64) -> Result<Undone, Status> {
+        self.ask(move |world| Ok(world.undo_change(chain)?)).await
     }
 }

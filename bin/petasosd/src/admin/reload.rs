@@ -47,7 +47,10 @@ async fn reload(front: &Front, by: &'static str, text: Option<String>) {
     let mut request = proto::ChangeRequest::new();
     request.edit().steps_mut().add().reload_mut();
     let done = front.0.change(request, text).await;
-    front.note(by, done.map(|done| done.join("; ")).map_err(|status| status.message().to_owned()));
+    front.note(
+        by,
+        done.map(|(done, _)| done.join("; ")).map_err(|status| status.message().to_owned()),
+    );
 }
 
 impl Front {

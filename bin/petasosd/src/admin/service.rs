@@ -339,9 +339,29 @@ impl Admin for Front {
         let steps: Vec<String> = request.steps().iter().take(STEPS_MAX).map(describe).collect();
         let needs = (Role::Operator, "Change", steps);
         self.judged(process, needs, move |inner| async move {
-            let done = inner.change(request, None).await?;
+            let (done, chain) = inner.change(request, None).await?;
             let mut response = proto::ChangeResponse::new();
-            response.edit().done_mut().extend(done);
+            let mut edit = response.edit();
+            edit.set_chain(chain.unwrap_or_default());
+            edit.done_mut().extend(done);
+            Ok(response)
+        })
+        .await
+    }
+
+    async fn undo(
+        &self,
+        request: Request<proto::UndoRequest>,
+    ) -> Result<Response<proto::UndoResponse>, Status> {
+        let process = caller(&request)?;
+        let chain = request.chain();
+        let needs = (Role::Operator, "Undo", vec![format!("undo the last of chain {chain}")]);
+        self.judged(process, needs, move |inner| async move {
+            let undone = inner.undo(chain).await?;
+            let mut response = proto::UndoResponse::new();
+            let mut edit = response.edit();
+            edit.set_left(undone.left as u32);
+            edit.not_undone_mut().extend(undone.not_undone);
             Ok(response)
         })
         .await

@@ -3,23 +3,28 @@
 //! A [`Changer`] does one thing after the other, and notes for each how it is undone. If a step
 //! fails, all is undone, the last first.
 
-use std::sync::Arc;
-
 use petasos_admin as proto;
-use petasos_engine::{Application as Number, ChangeError, Left, Place, Policy, Replaced};
-use petasos_service::{Application, BindError, Digest, HubId, KnownSchema};
+use petasos_engine::{Application as Number, ChangeError, Place};
+use petasos_service::{Application, BindError, Digest, HubId};
 
 use super::ready::Ready;
+use super::undo::Undo;
 use super::{ChangeFailed, Known, StepError, World};
 use crate::member::Heaps;
-use crate::names::Names;
-use crate::plugins::{LeftPlugin, Plugins};
+use crate::plugins::LeftPlugin;
 use crate::policies::Rule;
 use crate::quotas::Quotas;
-use crate::transport::Peers;
 
-/// Does the steps of a plan, or none of them. Gives what each has done. `ready` is what was made
-/// for each before, if anything was.
+/// A change that was made.
+pub struct Changed {
+    /// What each step has done.
+    pub done: Vec<String>,
+    /// What undoes it, the last first. None if it cannot be undone.
+    pub undo: Option<Vec<Undo>>,
+}
+
+/// Does the steps of a plan, or none of them. `ready` is what was made for each before, if anything
+/// was.
 ///
 /// # Errors
 /// See [`ChangeFailed`].
@@ -27,7 +32,7 @@ pub fn change(
     world: &mut World<'_>,
     steps: &[proto::Step],
     ready: Vec<Ready>,
-) -> Result<Vec<String>, ChangeFailed> {
+) -> Result<Changed, ChangeFailed> {
     let mut changer = Changer::look(world);
     let mut done = Vec::new();
     let mut ready = ready.into_iter();
@@ -44,7 +49,7 @@ pub fn change(
             }
         }
     }
-    // What undoes the steps has policies.
+    let undo = changer.begun.is_empty().then(|| std::mem::take(&mut changer.undo));
     let evicted = std::mem::take(&mut changer.evicted);
     let begun = std::mem::take(&mut changer.begun);
     let left = std::mem::take(&mut changer.left);
@@ -56,9 +61,9 @@ pub fn change(
         done.push("too much is written: files of evicted schemas are left, evict again".to_owned());
     }
     world.control.forget_unused();
-    // What was of them has gone, unless something still uses it.
+    // What was of them goes with what undoes the change.
     world.control.remember_left(left);
-    Ok(done)
+    Ok(Changed { done, undo })
 }
 
 /// Changes a world, and remembers how it was.
@@ -80,24 +85,6 @@ pub(super) enum Begun {
     Move(Number, HubId),
     /// A runtime is left by its applications.
     Leave(HubId),
-}
-
-/// What undoes a change.
-pub(super) enum Undo {
-    Detach(Number, Place),
-    Attach(Number, Place, Arc<dyn Policy>, Left),
-    Replace(Number, Place, Arc<dyn Policy>, Replaced),
-    Move(Number, Place, Place),
-    Rules(Vec<Rule>),
-    Quotas(Box<Quotas>),
-    Names(Names),
-    Plugins(Plugins),
-    Peers(Box<Peers>),
-    Unload(Digest),
-    Load(Arc<KnownSchema>, bool),
-    Gathering(bool),
-    Runtime(HubId),
-    Pin(HubId, Option<u32>),
 }
 
 impl<'c, 'w> Changer<'c, 'w> {
@@ -251,72 +238,85 @@ impl Changer<'_, '_> {
 
     /// Undoes all. Gives what cannot be undone.
     fn roll_back(&mut self) -> Vec<String> {
-        let mut not_undone = Vec::new();
-        while let Some(undo) = self.undo.pop() {
-            let (number, undone) = match undo {
-                Undo::Detach(number, place) => {
-                    (number, self.application(number).detach(place).map(drop))
-                }
-                Undo::Attach(number, place, policy, left) => {
-                    let application = self.application(number);
-                    (number, application.attach_again(place, policy, &left))
-                }
-                Undo::Replace(number, place, policy, replaced) => {
-                    let application = self.application(number);
-                    (number, application.replace_back(place, policy, &replaced))
-                }
-                Undo::Move(number, from, to) => {
-                    (number, self.application(number).reorder(from, to))
-                }
-                Undo::Rules(rules) => {
-                    let mut policies = self.world.control.policies().clone();
-                    policies.set(rules);
-                    self.world.control.set_policies(policies);
-                    continue;
-                }
-                Undo::Quotas(quotas) => {
-                    self.world.control.quotas = *quotas;
-                    continue;
-                }
-                Undo::Names(names) => {
-                    self.world.control.names = names;
-                    continue;
-                }
-                Undo::Plugins(plugins) => {
-                    self.world.control.plugins = plugins;
-                    continue;
-                }
-                Undo::Peers(peers) => {
-                    not_undone.extend(self.world.set_peers(*peers).err());
-                    continue;
-                }
-                Undo::Unload(digest) => {
-                    self.world.schemas().unload(digest);
-                    continue;
-                }
-                Undo::Load(schema, was_loaded) => {
-                    let loaded = self.world.schemas().load(schema.bytes(), was_loaded);
-                    not_undone.extend(loaded.err().map(|error| error.to_string()));
-                    continue;
-                }
-                Undo::Runtime(id) => {
-                    // It has no applications yet.
-                    self.world.set.end_leaving(id);
-                    continue;
-                }
-                Undo::Pin(id, cpu) => {
-                    not_undone.extend(self.world.set.pin(id, cpu).err());
-                    continue;
-                }
-                Undo::Gathering(gathered) => {
-                    self.world.control.gathering.iter().for_each(|switch| switch.set(gathered));
-                    continue;
-                }
-            };
-            if let Err(error) = undone {
-                not_undone.push(format!("{}: {error}", self.name_of(number)));
+        let all = std::mem::take(&mut self.undo);
+        all.into_iter().rev().filter_map(|undo| self.reverse(undo, When::AtOnce)).collect()
+    }
+
+    /// Undoes one change. Gives why it cannot be undone, if so.
+    pub(super) fn reverse(&mut self, undo: Undo, when: When) -> Option<String> {
+        match undo {
+            Undo::Detach(number, place) => {
+                self.reverse_at(number, |application| application.detach(place).map(drop))
+            }
+            Undo::Attach(number, place, policy, left) => self
+                .reverse_at(number, |application| application.attach_again(place, policy, &left)),
+            Undo::Replace(number, place, policy, replaced) => {
+                self.reverse_at(number, |application| match when {
+                    When::AtOnce => application.replace_back(place, policy, &replaced),
+                    // From the state of the moment, if the earlier version knows it.
+                    When::Later => match application.replace(place, policy.clone()) {
+                        Ok(_) => Ok(()),
+                        Err(_) => application.replace_back(place, policy, &replaced),
+                    },
+                })
+            }
+            Undo::Move(number, from, to) => {
+                self.reverse_at(number, |application| application.reorder(from, to))
+            }
+            other => self.reverse_world(other, when),
+        }
+    }
+
+    /// Undoes a change of an application. One that has gone has nothing to undo.
+    fn reverse_at(
+        &mut self,
+        number: Number,
+        reverse: impl FnOnce(&mut Application<Heaps>) -> Result<(), ChangeError>,
+    ) -> Option<String> {
+        let reversed = reverse(self.world.application(number)?);
+        reversed.err().map(|error| format!("{}: {error}", self.name_of(number)))
+    }
+
+    /// Undoes a change of what is no application's.
+    fn reverse_world(&mut self, undo: Undo, when: When) -> Option<String> {
+        let control = &mut self.world.control;
+        match undo {
+            Undo::Rules(rules) => {
+                let mut policies = control.policies().clone();
+                policies.set(rules);
+                control.set_policies(policies);
+            }
+            Undo::Quotas(quotas) => control.quotas = *quotas,
+            Undo::Names(names) => control.names = names,
+            Undo::Plugins(plugins) => control.plugins = plugins,
+            Undo::Gathering(gathered) => {
+                control.gathering.iter().for_each(|switch| switch.set(gathered));
+            }
+            Undo::Peers(peers) => return self.world.set_peers(*peers).err(),
+            Undo::Unload(digest) => self.world.schemas().unload(digest),
+            Undo::Load(schema, was_loaded) => {
+                let loaded = self.world.schemas().load(schema.bytes(), was_loaded);
+                return loaded.err().map(|error| error.to_string());
+            }
+            Undo::Runtime(id) => match when {
+                // It has no applications yet.
+                When::AtOnce => self.world.set.end_leaving(id),
+                When::Later => self.world.begin(vec![Begun::Leave(id)]),
+            },
+            Undo::Pin(id, cpu) => return self.world.set.pin(id, cpu).err(),
+            Undo::Detach(..) | Undo::Attach(..) | Undo::Replace(..) | Undo::Move(..) => {
+                unreachable!("the caller undoes these")
             }
         }
-        not_undone
+        None
     }
+}
+
+/// When a change is undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// Nothing has passed since.
+    AtOnce,
+    /// Calls have.
+    Later,
 }

@@ -83,6 +83,14 @@ pub enum StepError {
          it, and it is of a plug-in: try again, or in a change of its own"
     )]
     Changed,
+    /// A change cannot be undone.
+    #[error(
+        "change {0} cannot be undone any more: its time is up, or another change was made since"
+    )]
+    NotKept(u64),
+    /// Too many changes are to be undone together.
+    #[error("so many changes in a row cannot be undone: 64 at most")]
+    ChainTooLong,
     /// A quota is out of its range, or there are too many.
     #[error(transparent)]
     Quota(#[from] WrongQuota),
@@ -157,14 +165,15 @@ impl StepError {
             | StepError::Configuration(_)
             | StepError::Plugin(_)
             | StepError::PluginInUse { .. }
+            | StepError::NotKept(_)
             | StepError::NoTcp
             | StepError::FirstRuntime
             | StepError::Runtime(_)
             | StepError::NotMoved(_)
             | StepError::SchemaInUse { .. } => Code::FailedPrecondition,
-            StepError::TooManyRules | StepError::Schema(BindError::TooMany) => {
-                Code::ResourceExhausted
-            }
+            StepError::TooManyRules
+            | StepError::ChainTooLong
+            | StepError::Schema(BindError::TooMany) => Code::ResourceExhausted,
             StepError::Change { error, .. } => match error {
                 ChangeError::Broken { .. } => Code::Internal,
                 ChangeError::TooMany => Code::ResourceExhausted,
@@ -185,7 +194,7 @@ impl From<StepError> for Status {
 /// A change that was not made.
 #[derive(Debug)]
 pub struct ChangeFailed {
-    /// The step that has failed, from 1.
+    /// The step that has failed, from 1; 0 if none was begun.
     pub step: usize,
     /// How many there were.
     pub steps: usize,
@@ -195,9 +204,16 @@ pub struct ChangeFailed {
     pub not_undone: Vec<String>,
 }
 
+impl ChangeFailed {
+    /// No step was begun.
+    pub fn before(steps: usize, error: StepError) -> ChangeFailed {
+        ChangeFailed { step: 0, steps, error: Box::new(error), not_undone: Vec::new() }
+    }
+}
+
 impl fmt::Display for ChangeFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.steps > 1 {
+        if self.steps > 1 && self.step > 0 {
             write!(f, "step {} of {}: ", self.step, self.steps)?;
         }
         write!(f, "{}", self.error)?;

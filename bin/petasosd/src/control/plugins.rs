@@ -6,8 +6,9 @@ use std::sync::Arc;
 use petasos_engine::{Place, Policy};
 use petasos_plugin::Mapping;
 
-use super::change::{Changer, Undo};
+use super::change::Changer;
 use super::ready::{Anew, Ready, take_anew};
+use super::undo::Undo;
 use super::{Control, Known, StepError, World, address};
 use crate::made::{Kind, Made, MakeError};
 use crate::plugins::{LeftPlugin, Plugin, Plugins};

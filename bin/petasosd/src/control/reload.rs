@@ -2,9 +2,10 @@
 
 use petasos_engine::{Application as Number, Place};
 
-use super::change::{Changer, Undo};
+use super::change::Changer;
 use super::ready::Ready;
 use super::rules::known;
+use super::undo::Undo;
 use super::{StepError, World, is_same};
 use crate::configuration::{Live, Whole};
 use crate::made::Kind;
@@ -48,6 +49,11 @@ impl Changer<'_, '_> {
     fn set_rules_to(&mut self, read: &[Rule]) -> Result<(), StepError> {
         let rules = matched(self.rules(), read)?;
         self.set_rules(rules);
+        self.conform_all()
+    }
+
+    /// Gives all applications the engines of the rules for them.
+    pub(super) fn conform_all(&mut self) -> Result<(), StepError> {
         let rules = self.rules();
         for number in self.numbers() {
             self.conform(number, &rules)?;

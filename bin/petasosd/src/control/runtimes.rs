@@ -4,7 +4,8 @@ use petasos_admin as proto;
 use petasos_base::SystemClock;
 use petasos_service::HubId;
 
-use super::change::{Begun, Changer, Undo};
+use super::change::{Begun, Changer};
+use super::undo::Undo;
 use super::{StepError, World};
 use crate::policies::NAME_BYTES_MAX;
 use crate::runtime::moving::why_not;

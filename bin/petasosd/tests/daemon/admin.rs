@@ -8,6 +8,7 @@ mod overview;
 mod policies;
 mod stats;
 mod transport;
+mod undo;
 
 use petasos::{Code, Msg};
 use petasos_admin::{ChangeRequest, StepMut};

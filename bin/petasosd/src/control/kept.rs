@@ -1,0 +1,151 @@
+//! Changes that can be undone for a while after they were made: what a plan for several hosts
+//! needs, which fails at one of them when others have changed already.
+//!
+//! # Invariants
+//! - The steps that undo a change are as of right after it. So any other change makes that
+//!   impossible, and what is kept is dropped.
+//! - A chain of changes, each of which follows the one before, is undone from its end.
+
+use std::time::Duration;
+
+use petasos_admin as proto;
+use petasos_base::Time;
+
+use super::change::{Changed, Changer, When, change};
+use super::ready::Ready;
+use super::undo::Undo;
+use super::{ChangeFailed, Control, StepError, World};
+
+/// The longest that a change can be undone.
+const UNDO_MAX: Duration = Duration::from_secs(3600);
+/// The most changes of a chain.
+const CHAIN_MAX: usize = 64;
+
+/// The latest changes, if they can be undone.
+pub struct Kept {
+    /// Names the chain.
+    id: u64,
+    /// What undoes each.
+    changes: Vec<Vec<Undo>>,
+    until: Time,
+}
+
+/// Whether and how long a change is to be undone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keep {
+    /// For so long; not at all if it is zero.
+    pub within: Duration,
+    /// It follows the changes of this chain.
+    pub follows: Option<u64>,
+}
+
+/// What undoing has led to.
+pub struct Undone {
+    /// Changes of the chain that are left.
+    pub left: usize,
+    /// What could not be undone.
+    pub not_undone: Vec<String>,
+}
+
+impl World<'_> {
+    /// Does the steps of a plan, or none of them. Gives what each has done, and the chain that the
+    /// change is of, if it can be undone.
+    ///
+    /// # Errors
+    /// See [`ChangeFailed`].
+    pub fn change(
+        &mut self,
+        steps: &[proto::Step],
+        ready: Vec<Ready>,
+        keep: Keep,
+    ) -> Result<(Vec<String>, Option<u64>), ChangeFailed> {
+        self.control.forget_kept(self.first.now());
+        self.check(keep).map_err(|error| ChangeFailed::before(steps.len(), error))?;
+        let Changed { done, undo } = change(self, steps, ready)?;
+        // Whatever does not go on with it makes it impossible to undo what was kept.
+        let before = self.control.kept.take().filter(|_| keep.follows.is_some());
+        let id = undo.filter(|_| !keep.within.is_zero()).map(|undo| {
+            let mut kept = before.unwrap_or_else(|| self.control.new_chain());
+            kept.changes.push(undo);
+            kept.until = self.first.now() + keep.within;
+            self.control.kept.insert(kept).id
+        });
+        self.control.forget_unused();
+        Ok((done, id))
+    }
+
+    /// Whether a change can go on with the chain that it names.
+    fn check(&self, keep: Keep) -> Result<(), StepError> {
+        let Some(follows) = keep.follows else { return Ok(()) };
+        match &self.control.kept {
+            Some(kept) if kept.id == follows && kept.changes.len() < CHAIN_MAX => Ok(()),
+            Some(kept) if kept.id == follows => Err(StepError::ChainTooLong),
+            _ => Err(StepError::NotKept(follows)),
+        }
+    }
+
+    /// Undoes the last change of a chain.
+    ///
+    /// # Errors
+    /// [`StepError::NotKept`]: it cannot be undone any more.
+    pub fn undo_change(&mut self, id: u64) -> Result<Undone, StepError> {
+        self.control.forget_kept(self.first.now());
+        let mut kept =
+            self.control.kept.take_if(|kept| kept.id == id).ok_or(StepError::NotKept(id))?;
+        let undo = kept.changes.pop().expect("a chain has changes");
+        let mut changer = Changer::look(self);
+        let reversed = undo.into_iter().rev();
+        let mut not_undone: Vec<String> =
+            reversed.filter_map(|undo| changer.reverse(undo, When::Later)).collect();
+        // Applications that have attached since have engines of rules that are gone.
+        not_undone.extend(changer.conform_all().err().map(|error| error.to_string()));
+        drop(changer);
+        self.control.forget_unused();
+        let left = kept.changes.len();
+        if left > 0 {
+            self.control.kept = Some(kept);
+        }
+        Ok(Undone { left, not_undone })
+    }
+}
+
+impl Control {
+    /// Drops what can no longer be undone.
+    pub fn forget_kept(&mut self, now: Time) {
+        if self.kept.take_if(|kept| now >= kept.until).is_some() {
+            self.forget_unused();
+        }
+    }
+
+    fn new_chain(&mut self) -> Kept {
+        self.last_chain += 1;
+        Kept { id: self.last_chain, changes: Vec::new(), until: Time::ZERO }
+    }
+}
+
+impl Keep {
+    /// What a request says.
+    ///
+    /// # Errors
+    /// A text that says what is wrong with it.
+    pub fn of(request: &proto::ChangeRequest) -> Result<Keep, String> {
+        let within = Duration::from_secs(request.undo_within_s().into());
+        if within > UNDO_MAX {
+            return Err(format!("a change can be undone for {} s at most", UNDO_MAX.as_secs()));
+        }
+        let follows = Some(request.follows()).filter(|id| *id > 0);
+        let cannot = request.steps().iter().any(|step| {
+            use proto::step::What::{MoveApplication, RemoveRuntime};
+            matches!(step.what(), Some(MoveApplication(_) | RemoveRuntime(_)))
+        });
+        if follows.is_some() && within.is_zero() {
+            return Err("a change that follows others has to say how long it can be undone".into());
+        }
+        match cannot && !within.is_zero() {
+            true => Err("that applications move cannot be undone: make such steps a change of \
+                         their own"
+                .to_owned()),
+            false => Ok(Keep { within, follows }),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What undoes changes.
+
+use std::sync::Arc;
+
+use petasos_engine::{Application as Number, Left, Place, Policy, Replaced};
+use petasos_service::{Digest, HubId, KnownSchema};
+
+use crate::names::Names;
+use crate::plugins::Plugins;
+use crate::policies::Rule;
+use crate::quotas::Quotas;
+use crate::transport::Peers;
+
+/// What undoes one change, if those after it were undone before.
+pub enum Undo {
+    /// An engine is taken out.
+    Detach(Number, Place),
+    /// An engine of a policy goes on from what one has left.
+    Attach(Number, Place, Arc<dyn Policy>, Left),
+    /// An engine of a policy takes the place of one.
+    Replace(Number, Place, Arc<dyn Policy>, Replaced),
+    /// An engine moves.
+    Move(Number, Place, Place),
+    /// These are the rules.
+    Rules(Vec<Rule>),
+    /// These are the quotas.
+    Quotas(Box<Quotas>),
+    /// These are the names that are listed.
+    Names(Names),
+    /// These are the plug-ins.
+    Plugins(Plugins),
+    /// These are other hosts.
+    Peers(Box<Peers>),
+    /// A schema is not loaded.
+    Unload(Digest),
+    /// A schema is known, and whether it is loaded.
+    Load(Arc<KnownSchema>, bool),
+    /// Whether packets are gathered.
+    Gathering(bool),
+    /// A runtime is removed.
+    Runtime(HubId),
+    /// The processor of a runtime.
+    Pin(HubId, Option<u32>),
+}

@@ -1,0 +1,191 @@
+//! Changes that are undone later.
+
+use petasos::Code;
+use petasos_admin::{StepMut, UndoRequest};
+
+use super::{Operator, attach, plan};
+use crate::support::Daemon;
+
+type Steps<'a> = &'a [&'a dyn Fn(StepMut<'_>)];
+
+impl Operator {
+    /// Makes a change that can be undone for a while. Gives its chain.
+    fn keep(&self, follows: u64, steps: Steps<'_>) -> u64 {
+        self.try_keep(follows, 600, steps).unwrap()
+    }
+
+    fn try_keep(
+        &self,
+        follows: u64,
+        within_s: u32,
+        steps: Steps<'_>,
+    ) -> Result<u64, (Code, String)> {
+        let mut request = plan(steps);
+        request.edit().set_undo_within_s(within_s).set_follows(follows);
+        let done = self.try_change(request).map(|done| done.chain());
+        done.map_err(|status| (status.code(), status.message().to_owned()))
+    }
+
+    /// Undoes the last change of a chain. Gives how many are left.
+    fn undo(&self, chain: u64) -> Result<u32, (Code, String)> {
+        let mut request = UndoRequest::new();
+        request.edit().set_chain(chain);
+        let undone = self.ask(request, |client, request| client.undo(request));
+        let undone = undone.map_err(|status| (status.code(), status.message().to_owned()))?;
+        assert!(undone.not_undone().is_empty(), "{undone:?}");
+        Ok(undone.left())
+    }
+}
+
+fn add(kind: &'static str) -> impl Fn(StepMut<'_>) {
+    move |mut step| {
+        step.add_policy_mut().set_application("*").set_kind(kind).set_index(0);
+    }
+}
+
+fn set_items(items: u64) -> impl Fn(StepMut<'_>) {
+    move |mut step| {
+        step.set_quota_mut().quota_mut().set_application("late").set_items_max(items);
+    }
+}
+
+/// What applications have that were there before the changes.
+fn seen(operator: &Operator) -> (Vec<(String, String)>, Vec<(String, String)>, Vec<u64>) {
+    let ids = operator.policies().policies().iter().map(|policy| policy.id()).collect();
+    (operator.engines("client"), operator.engines("server"), ids)
+}
+
+#[test]
+fn a_chain_of_changes_is_undone_while_calls_run_and_applications_come_and_go() {
+    let limit = r#"{"rate_per_s": 50000, "burst": 8}"#;
+    let rules =
+        format!(r#"[{{"application": "*", "kind": "rate_limit", "configuration": {limit}}}]"#);
+    let daemon = Daemon::start("undo", Some(&rules));
+    let operator = Operator::of(&daemon);
+    let server = daemon.serve_until("server", "stop");
+    let mut client = daemon.attach("client");
+    let target = client.target("greeter");
+    assert!(client.greet(target, "ann").is_ok());
+    operator.change(&[&|step| attach(step, "client", "telemetry", "{}")]);
+    let before = seen(&operator);
+
+    let chain = operator.keep(0, &[&add("null"), &set_items(7)]);
+    let short_lived = daemon.attach("short");
+    operator.keep(
+        chain,
+        &[
+            &|mut step| {
+                let mut change = step.configure_policy_mut();
+                change.set_id(1).set_configuration(r#"{"rate_per_s": 4, "burst": 1000}"#);
+            },
+            &|mut step| {
+                let mut change = step.move_engine_mut();
+                change.set_to(0);
+                change.engine_mut().set_application("client").set_kind("telemetry");
+            },
+        ],
+    );
+    let middle = seen(&operator);
+    assert!(client.greet(target, "bob").is_ok());
+    operator.keep(
+        chain,
+        &[
+            &|mut step| {
+                step.remove_policy_mut().set_id(1);
+            },
+            &|mut step| {
+                step.detach_engine_mut()
+                    .engine_mut()
+                    .set_application("client")
+                    .set_kind("telemetry");
+            },
+            &add("telemetry"),
+        ],
+    );
+    // Applications come, with engines of rules that will be gone, and go.
+    let late = daemon.attach("late");
+    drop(short_lived);
+    assert!(client.greet(target, "carl").is_ok());
+    let kinds = |application: &str| -> Vec<String> {
+        operator.engines(application).into_iter().map(|(kind, _)| kind).collect()
+    };
+    assert_eq!(kinds("late"), ["telemetry", "null"]);
+
+    assert_eq!(operator.undo(chain), Ok(2));
+    assert_eq!(seen(&operator), middle);
+    assert_eq!(kinds("late"), ["null", "rate_limit"]);
+    assert!(client.greet(target, "dan").is_ok());
+    assert_eq!(operator.undo(chain), Ok(1));
+    assert_eq!(operator.undo(chain), Ok(0));
+    assert_eq!(seen(&operator), before);
+    assert_eq!(kinds("late"), ["rate_limit"]);
+    assert_eq!(operator.undo(chain).map_err(|(code, _)| code), Err(Code::FailedPrecondition));
+    drop(late);
+    assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
+    assert_eq!(server.join().unwrap(), ["ann", "bob", "carl", "dan", "stop"]);
+}
+
+#[test]
+fn what_others_have_followed_or_what_takes_too_long_is_not_undone() {
+    let daemon = Daemon::start("undo-not", None);
+    let operator = Operator::of(&daemon);
+    let _application = daemon.attach("client");
+    let gone = |chain| {
+        let (code, why) = operator.undo(chain).expect_err("it cannot be undone");
+        assert_eq!(code, Code::FailedPrecondition);
+        assert!(why.contains("cannot be undone any more"), "{why}");
+    };
+    let chain = operator.keep(0, &[&add("null")]);
+    // Another operator's, and one that can be undone by itself.
+    operator.change(&[&add("telemetry")]);
+    gone(chain);
+    let first = operator.keep(0, &[&add("null")]);
+    let second = operator.keep(0, &[&add("null")]);
+    assert_ne!(first, second);
+    gone(first);
+    // One that fails changes nothing, and what was there can still be undone.
+    let fails: Steps<'_> = &[&add("null"), &|mut step| {
+        step.remove_policy_mut().set_id(99);
+    }];
+    assert_eq!(operator.try_keep(second, 60, fails).map_err(|it| it.0), Err(Code::NotFound));
+    assert_eq!(
+        operator.try_keep(first, 60, &[&add("null")]).map_err(|it| it.0),
+        Err(Code::FailedPrecondition)
+    );
+    let before = operator.policies().policies().len();
+    assert_eq!(operator.undo(second), Ok(0));
+    assert_eq!(operator.policies().policies().len(), before - 1);
+    gone(second);
+    gone(0);
+    // Its time is up.
+    let brief = operator.try_keep(0, 1, &[&add("null")]).unwrap();
+    crate::until::until(|| {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let chain = operator.try_keep(brief, 1, &[&add("null")]);
+        chain.is_err_and(|(_, why)| why.contains("its time is up")) || {
+            std::thread::sleep(std::time::Duration::from_millis(1000));
+            false
+        }
+    });
+    for (within_s, follows, steps) in [
+        (3601, 0, &[&add("null") as &dyn Fn(StepMut<'_>)][..]),
+        (0, 3, &[&add("null")]),
+        (
+            60,
+            0,
+            &[&|mut step: StepMut<'_>| {
+                step.remove_runtime_mut().set_id(1);
+            }],
+        ),
+        (
+            60,
+            0,
+            &[&|mut step: StepMut<'_>| {
+                step.move_application_mut().set_application("client").set_runtime(1);
+            }],
+        ),
+    ] {
+        let refused = operator.try_keep(follows, within_s, steps);
+        assert_eq!(refused.map_err(|it| it.0), Err(Code::InvalidArgument), "{within_s} {follows}");
+    }
+}
