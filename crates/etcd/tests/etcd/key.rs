@@ -48,10 +48,10 @@ fn targets_name_a_key() {
     let options = EtcdOptions::new();
     assert!(options.key("etcd://127.0.0.1:1/a/b").is_ok());
     for wrong in ["etcd://127.0.0.1:1", "etcd://127.0.0.1:1/", "file:///a"] {
-        let error = options.key(wrong).err().expect("it is none");
+        let error = options.key(wrong).expect_err("it is none");
         assert!(matches!(error, ConnectError::Target(_)), "{wrong}: {error}");
     }
-    let form = options.key("etcd:///a").err().expect("it is none");
+    let form = options.key("etcd:///a").expect_err("it is none");
     assert!(matches!(form, ConnectError::Target(TargetError::Form(_))));
     assert!(matches!(options.key("etcds://127.0.0.1:1/a"), Err(ConnectError::NoTls)));
 }

@@ -49,10 +49,17 @@ fn set_items(items: u64) -> impl Fn(StepMut<'_>) {
     }
 }
 
-/// What applications have that were there before the changes.
-fn seen(operator: &Operator) -> (Vec<(String, String)>, Vec<(String, String)>, Vec<u64>) {
-    let ids = operator.policies().policies().iter().map(|policy| policy.id()).collect();
-    (operator.engines("client"), operator.engines("server"), ids)
+/// Engines of applications that were there before the changes, and the rules.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    client: Vec<(String, String)>,
+    server: Vec<(String, String)>,
+    rules: Vec<u64>,
+}
+
+fn seen(operator: &Operator) -> Seen {
+    let rules = operator.policies().policies().iter().map(|policy| policy.id()).collect();
+    Seen { client: operator.engines("client"), server: operator.engines("server"), rules }
 }
 
 #[test]
