@@ -67,7 +67,7 @@ fn e5_e7_a_thousand_changes_lose_and_repeat_no_call() {
             match application.datapath().len() {
                 0 | 1 => application.attach(0, policy).unwrap(),
                 2 | 3 if round % 3 == 0 => application.attach(1, policy).unwrap(),
-                _ if round % 3 == 1 => application.replace(last, policy).unwrap(),
+                _ if round % 3 == 1 => drop(application.replace(last, policy).unwrap()),
                 _ if round % 5 == 2 => application.reorder(0, last).unwrap(),
                 _ => drop(application.detach(last).unwrap()),
             }
