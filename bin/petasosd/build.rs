@@ -1,5 +1,5 @@
-//! Compiles the services of the tests, with Petasos' generator and with tonic's; no `protoc` is
-//! needed.
+//! Compiles what is used of OTLP, and the services of the tests, with Petasos' generator and with
+//! tonic's; no `protoc` is needed.
 
 use tonic_build::manual::{Builder, Method, MethodBuilder, Service};
 
@@ -11,6 +11,7 @@ fn method(name: &str, path: &str) -> MethodBuilder {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    petasos_codegen::configure().compile(&["proto/otlp/trace.proto"])?;
     petasos_codegen::configure().owned(true).compile(&["tests/protos/managed.proto"])?;
     let work = Service::builder().name("Work").package("managed");
     let work = work

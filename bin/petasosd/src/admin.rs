@@ -17,6 +17,7 @@ mod copies;
 mod reload;
 mod roles;
 mod service;
+mod spans;
 mod stats;
 mod view;
 
@@ -35,6 +36,7 @@ use crate::configuration::Reader;
 use crate::control::World;
 use crate::metrics;
 use crate::names::Account;
+use crate::otlp::{Exporter, OtlpConfig};
 use audit::Audit;
 use roles::Roles;
 use service::Front;
@@ -58,6 +60,8 @@ pub struct AdminOptions {
     pub audit: Option<PathBuf>,
     /// Where what is counted is served to scrapers.
     pub metrics: Option<metrics::Place>,
+    /// Where spans are sent.
+    pub otlp: Option<OtlpConfig>,
 }
 
 impl AdminOptions {
@@ -128,12 +132,19 @@ impl Desk {
             petasos::grpc_routes(front.clone().served()).map_err(|error| failed(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
+        let exporter = {
+            let _context = runtime.enter();
+            options.otlp.as_ref().map(Exporter::new).transpose()?
+        };
         let drain = Drain::new();
         let (until, reloading) = (drain.clone(), front.clone());
         let thread = std::thread::Builder::new().name("petasosd-admin".to_owned());
         let serving = thread.spawn(move || {
             if let Some(scraped) = scraped {
                 runtime.spawn(scraped);
+            }
+            if let Some(exporter) = exporter {
+                runtime.spawn(spans::export(reloading.clone(), exporter));
             }
             runtime.spawn(reload::on_signals(reloading.clone()));
             if let Some(follower) = follower {

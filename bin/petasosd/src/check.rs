@@ -44,7 +44,9 @@ pub fn run(configuration: Configuration) -> Result<String, String> {
         // Its port may be the one of a service that runs.
         drop(metrics::listen(any_port(address), options.metrics_plaintext)?);
     }
-    transport(options, options.security.security()?)?;
+    let security = options.security.security()?;
+    options.otlp(security.clone()).map_or(Ok(()), |otlp| otlp.check())?;
+    transport(options, security)?;
     let policies = if rules.len() == 1 { "policy" } else { "policies" };
     Ok(format!("the configuration is valid: {} {policies}", rules.len()))
 }

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches};
 use petasos_etcd::Follower;
 
@@ -80,6 +81,7 @@ impl Configuration {
         let matches = matches.map_err(NotConfigured::CommandLine)?;
         let options = Options::from_arg_matches(&matches).map_err(NotConfigured::CommandLine)?;
         let Some(source) = options.config.clone() else {
+            check(&options).map_err(NotConfigured::File)?;
             let (fixed, text) = Default::default();
             return Ok(Configuration { options, tables: None, fixed, text });
         };
@@ -91,9 +93,10 @@ impl Configuration {
         merged.map_err(|wrong| NotConfigured::File(format!("{source}: {wrong}")))
     }
 
-    /// The same, with no policies.
+    /// The same, with no policies and plug-ins.
     pub fn without_policies(mut self) -> Configuration {
         self.options.policies = None;
+        self.options.plugin.clear();
         self.tables = self.tables.map(|tables| Tables { policies: None, ..tables });
         self
     }
@@ -159,6 +162,14 @@ fn wanted(list: &[(String, PathBuf)], before: &Plugins) -> Result<Plugins, Strin
     Ok(plugins)
 }
 
+/// What an option needs besides, wherever that is said.
+fn check(options: &Options) -> Result<(), String> {
+    match options.metrics_plaintext && options.metrics.is_none() {
+        true => Err("--metrics-plaintext says nothing without --metrics".to_owned()),
+        false => Ok(()),
+    }
+}
+
 /// The options of the command line, and those of a file's text that it does not have.
 fn merged(
     text: String,
@@ -167,7 +178,11 @@ fn merged(
 ) -> Result<Configuration, String> {
     let mut table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| error.to_string())?;
-    let tables = Tables::take(&mut table)?;
+    let mut tables = Tables::take(&mut table)?;
+    if matches.value_source("application") == Some(ValueSource::CommandLine) {
+        // As with any option: the command line replaces what the file says.
+        tables.applications.clear();
+    }
     let Arguments { list, mut fixed } = Arguments::of(&table, matches)?;
     fixed.retain(|key, _| !LIVE.contains(&&**key));
     let (program, given) = arguments.split_at(arguments.len().min(1));
@@ -175,6 +190,7 @@ fn merged(
     let options = Options::command().no_binary_name(false).try_get_matches_from(all);
     let options = options.and_then(|matches| Options::from_arg_matches(&matches));
     let options = options.map_err(|error| arguments::explain(&error))?;
+    check(&options)?;
     // The command line may have a file of policies: `live` knows which of the two counts.
     Ok(Configuration { options, tables: Some(tables), fixed, text })
 }
@@ -186,8 +202,8 @@ pub struct Reader {
     file: Option<String>,
     source: Option<Source>,
     plaintext: bool,
-    /// What was there when the service began.
-    text: String,
+    /// What was there when the service began, if that is in force.
+    text: Option<String>,
 }
 
 impl Reader {
@@ -195,10 +211,15 @@ impl Reader {
     pub fn new(arguments: Vec<OsString>, configuration: &Configuration) -> Reader {
         let options = &configuration.options;
         let policies = || options.policies.as_ref().map(|path| path.display().to_string());
-        let (source, text) = (options.config.clone(), configuration.text.clone());
+        let (source, text) = (options.config.clone(), Some(configuration.text.clone()));
         let file = source.as_ref().map(Source::to_string).or_else(policies);
         let (fixed, plaintext) = (configuration.fixed.clone(), options.security.plaintext);
         Reader { arguments, fixed, file, source, plaintext, text }
+    }
+
+    /// The same, for a process that goes on with what another one had in force.
+    pub fn after_takeover(self) -> Reader {
+        Reader { text: None, ..self }
     }
 
     /// What is read again: a file, or a key of etcd.
@@ -212,7 +233,7 @@ impl Reader {
     /// A text that says what is wrong with the target or the environment.
     pub fn follow(&self) -> Result<Option<Follower>, String> {
         let key = self.source.as_ref().map(|source| source.key(self.plaintext)).transpose()?;
-        Ok(key.flatten().map(|key| key.follow(Some(self.text.clone().into_bytes()))))
+        Ok(key.flatten().map(|key| key.follow(self.text.clone().map(String::into_bytes))))
     }
 
     /// What can change while the service runs, of this text or else of what is there now. Waits for

@@ -75,6 +75,8 @@ pub struct Control {
     pub plugins: Plugins,
     /// Plug-ins that were there.
     left: Vec<LeftPlugin>,
+    /// Another process has got what is in force, and does not serve yet, or does.
+    pub is_handing_over: bool,
     /// The latest changes, if they can be undone.
     kept: Option<Kept>,
     /// Chains of changes have numbers.
@@ -127,6 +129,12 @@ impl Control {
     /// What is known of a policy that an engine has.
     pub fn known(&self, policy: &Arc<dyn Policy>) -> &Known {
         self.known.get(&address(policy)).expect("policies are made here, and known while used")
+    }
+
+    /// The policies of a kind that are in use.
+    pub fn policies_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = Arc<dyn Policy>> + 'a {
+        let its = self.known.values().filter(move |known| known.made.kind_name() == kind);
+        its.map(|known| known.made.policy.clone())
     }
 
     fn set_policies(&mut self, policies: Policies) {

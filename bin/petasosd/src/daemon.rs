@@ -234,6 +234,8 @@ impl Daemon {
         let job = self.desk.next_job();
         let has_job = job.is_some();
         self.control.forget_kept(now);
+        let is_leaving = self.takeover.leaving.is_some();
+        self.control.is_handing_over = is_leaving || self.takeover.giver.has_offered();
         let is_due = self.control.policies().have_budgets() && now >= self.control.meter.due();
         if has_job || is_due {
             self.with_world(|world| {

@@ -18,6 +18,7 @@ mod metrics;
 mod names;
 mod notify;
 mod options;
+mod otlp;
 mod plugins;
 mod policies;
 mod ports;
@@ -45,6 +46,7 @@ use configuration::{Configuration, NotConfigured, Reader};
 use control::Control;
 use daemon::{Daemon, Takeover};
 use options::Options;
+use otlp::OtlpConfig;
 use plugins::TRY_PLUGIN;
 use takeover::{Giver, Reach, Which};
 use transport::Listeners;
@@ -145,7 +147,7 @@ fn begin(configuration: Configuration, reader: Reader) -> Result<Parts, String> 
     }
     let metrics = metrics.map(metrics::Place::Open);
     // Whoever can attach can be seen by operators.
-    let desk = Desk::open(admin_options(options, metrics), reader)?;
+    let desk = Desk::open(admin_options(options, metrics)?, reader)?;
     let giver = Giver::listen(&takeover::path_beside(&options.socket))?;
     let listener = Listener::bind(&options.socket, listener_config(options)?);
     let listener = listener
@@ -169,13 +171,13 @@ fn take_over(configuration: Configuration, reader: Reader) -> Result<Parts, Stri
     let mut taken = takeover::take(&path)?;
     let mut control = Control::new(live, reader.file());
     control
-        .take_over(&taken.configuration)
+        .take_over(&taken.configuration, &options.plugin)
         .map_err(|error| format!("cannot go on with what is in force: {error}"))?;
     let metrics = options.metrics.map(|address| {
         metrics::check(address, options.metrics_plaintext)?;
         Ok::<_, String>(metrics::Place::WhenFree(address))
     });
-    let admin = admin_options(options, metrics.transpose()?);
+    let admin = admin_options(options, metrics.transpose()?)?;
     let not_it = |error: petasos_attach::ListenError| {
         format!("{error}: give the same --socket and --admin as the process that runs")
     };
@@ -194,7 +196,8 @@ fn take_over(configuration: Configuration, reader: Reader) -> Result<Parts, Stri
     listener.own();
     operators.own();
     giver.own();
-    let desk = Desk::on(operators, admin, reader)?;
+    // Of what is in etcd, nothing is in force before it is read again.
+    let desk = Desk::on(operators, admin, reader.after_takeover())?;
     let takeover = Takeover { giver: Giver::on(giver), predecessor, leaving: None };
     Ok(Parts { listener, control, desk, takeover, listeners })
 }
@@ -221,11 +224,17 @@ fn taken_over(
 }
 
 /// How operators reach the service.
-fn admin_options(options: &Options, metrics: Option<metrics::Place>) -> AdminOptions {
-    AdminOptions {
+fn admin_options(
+    options: &Options,
+    metrics: Option<metrics::Place>,
+) -> Result<AdminOptions, String> {
+    let otlp = options.otlp(options.security.security()?);
+    otlp.as_ref().map(OtlpConfig::check).transpose()?;
+    Ok(AdminOptions {
         socket: options.admin_socket(),
         viewers: options.viewer.clone(),
+        otlp,
         audit: options.audit.clone(),
         metrics,
-    }
+    })
 }

@@ -110,7 +110,8 @@ impl Member {
 
     /// Whether it is not heard now, whatever it says.
     pub fn is_held_up(&self, hub: &mut Hub<Heaps>) -> bool {
-        if self.allowance.as_ref().is_some_and(Allowance::is_spent) {
+        let is_spent = self.allowance.as_ref().is_some_and(Allowance::is_spent);
+        if is_spent && self.ended.is_none() && self.moved == Moved::No {
             return true;
         }
         hub.application(self.number).is_some_and(|application| !application.has_room())
@@ -187,7 +188,8 @@ impl Member {
         let Some(allowance) = &mut self.allowance else { return self.hear(hub, now) };
         let used_ns = hub.application(self.number).ok_or("it is gone")?.processor_ns();
         allowance.spend(used_ns - std::mem::replace(&mut self.processor_ns, used_ns));
-        if !allowance.look(now) {
+        // One that is to end, or moves, is heard to its end.
+        if !allowance.look(now) && self.ended.is_none() && self.moved == Moved::No {
             return Ok(false);
         }
         self.metered(hub, clock, |member, hub| member.hear(hub, now))

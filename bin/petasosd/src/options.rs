@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use petasos::PacketTransport;
 use petasos::config::TcpConfig;
 
 use crate::names::{Account, parse_name};
+use crate::otlp::OtlpConfig;
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
 use crate::source::Source;
@@ -108,8 +110,19 @@ pub struct Options {
     pub metrics: Option<SocketAddr>,
 
     /// Allow --metrics at an address beyond this host, where everybody in the network can read.
-    #[arg(long, requires = "metrics")]
+    #[arg(long)]
     pub metrics_plaintext: bool,
+
+    /// Send the spans that policies of the kind `tracing` record to this OpenTelemetry collector:
+    /// grpc://HOST:PORT or, with the certificates of --tls-cert, grpcs://HOST:PORT.
+    #[arg(long, value_name = "TARGET")]
+    pub otlp: Option<String>,
+
+    /// How often to send spans, in s. A policy keeps so many as its `spans_max` says: what comes
+    /// faster is lost.
+    #[arg(long, value_name = "S", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub otlp_interval: u32,
 
     /// Say whether the service could start with these options, and end.
     #[arg(long)]
@@ -185,6 +198,12 @@ impl Options {
             Carrier::Tcp => PacketTransport::Tcp(TcpConfig::default()),
         };
         TransportConfig { listen, listen_grpc, packets, security, peers }
+    }
+
+    /// Where spans are sent.
+    pub fn otlp(&self, security: petasos::Security) -> Option<OtlpConfig> {
+        let every = Duration::from_secs(self.otlp_interval.into());
+        self.otlp.clone().map(|target| OtlpConfig { target, every, security })
     }
 
     /// Other hosts that have names.

@@ -1,6 +1,6 @@
 //! The rule set: which applications get which policies.
 
-use std::io::Read;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use petasos_engine::Policy;
 use serde::Deserialize;
 
 use crate::budget::Budget;
-use crate::made::{Kind, Made, MakeError};
+use crate::made::{Kind, Made};
 use crate::plugins::Plugins;
 
 /// The longest file of policies, in bytes.
@@ -55,8 +55,8 @@ impl Rule {
     }
 }
 
-/// What policies are made of that are read: the plug-ins, and the rules in force. Of a plug-in's
-/// kind, a policy that is like one of these is that one, or goes on from its state.
+/// What there is when policies are read: the plug-ins, and the rules in force. What is read goes on
+/// from these rules ([`rules`]).
 #[derive(Clone, Copy)]
 pub struct Before<'a> {
     /// The plug-ins.
@@ -97,7 +97,9 @@ pub fn parse(text: &str, before: Before<'_>) -> Result<Vec<Rule>, String> {
     rules(serde_json::from_str(text).map_err(|error| error.to_string())?, before)
 }
 
-/// Rules of these lines.
+/// Rules of these lines. One that is in force already has its number, and so has, of those that are
+/// left, one of the same kind for the same applications: it goes on from that one's state. A
+/// plug-in's policy does so already; the others are made again by whoever puts them in force.
 ///
 /// # Errors
 /// A text that says what is wrong.
@@ -105,45 +107,66 @@ pub fn rules(lines: Vec<Line>, before: Before<'_>) -> Result<Vec<Rule>, String> 
     if lines.len() > RULES_MAX {
         return Err(format!("more than {RULES_MAX} policies"));
     }
-    let mut left = before.rules.to_vec();
-    let rules = lines.into_iter().enumerate().map(|(index, line)| {
-        let rule = rule(line, before.plugins, &mut left);
-        rule.map_err(|error| format!("policy {}: {error}", index + 1))
-    });
-    rules.collect()
+    let at = |index: usize| move |wrong: String| format!("policy {}: {wrong}", index + 1);
+    let read = lines.into_iter().enumerate();
+    let read = read.map(|(index, line)| Read::of(line, before.plugins).map_err(at(index)));
+    let read: Vec<Read> = read.collect::<Result<_, _>>()?;
+    let from = goes_on_from(&read, before.rules);
+    let rules = read.into_iter().zip(from).enumerate();
+    rules.map(|(index, (read, from))| read.rule(from).map_err(at(index))).collect()
 }
 
-fn rule(line: Line, plugins: &Plugins, before: &mut Vec<Rule>) -> Result<Rule, String> {
-    let configuration = serde_json::Value::Object(line.configuration).to_string();
-    let kind = Kind::find(&line.kind, plugins).map_err(|error| error.to_string())?;
-    let made = match kind {
-        Kind::BuiltIn(_) => Made::new(kind, &configuration),
-        Kind::Plugin(_) => made_of_plugin(kind, &line.application, &configuration, before),
-    };
-    let made = made.map_err(|error| error.to_string())?;
-    let budget = line.budget.map(Budget::checked).transpose();
-    let budget = budget.map_err(|error| error.to_string())?;
-    Ok(Rule { budget, ..Rule::new(&line.application, made) })
-}
-
-/// Each policy that is there is taken once: the very one, or else one of another configuration.
-fn made_of_plugin(
+/// A line that was read.
+struct Read {
+    line: Line,
     kind: Kind,
-    application: &str,
-    configuration: &str,
-    before: &mut Vec<Rule>,
-) -> Result<Made, MakeError> {
-    let is_like =
-        |rule: &Rule| *rule.application == *application && rule.made.kind_name() == kind.name();
-    let is_it = |rule: &Rule| {
-        is_like(rule) && rule.made.kind.is(&kind) && *rule.made.configuration == *configuration
-    };
-    let found = before.iter().position(is_it);
-    match found.or_else(|| before.iter().position(is_like)).map(|index| before.remove(index)) {
-        Some(rule) if found.is_some() => Ok(rule.made),
-        Some(rule) => rule.made.anew_by(kind, Some(configuration)),
-        None => Made::new(kind, configuration),
+    configuration: String,
+}
+
+impl Read {
+    fn of(line: Line, plugins: &Plugins) -> Result<Read, String> {
+        let kind = Kind::find(&line.kind, plugins).map_err(|error| error.to_string())?;
+        let configuration = serde_json::Value::Object(line.configuration.clone()).to_string();
+        Ok(Read { line, kind, configuration })
     }
+
+    fn is_like(&self, rule: &Rule) -> bool {
+        *rule.application == *self.line.application && rule.made.kind_name() == self.kind.name()
+    }
+
+    fn is_same(&self, rule: &Rule) -> bool {
+        let is_configured_so = *rule.made.configuration == *self.configuration;
+        self.is_like(rule) && is_configured_so && rule.made.kind.is(&self.kind)
+    }
+
+    /// The rule that goes on from this one.
+    fn rule(self, from: Option<&Rule>) -> Result<Rule, String> {
+        let made = match (from, &self.kind) {
+            (Some(from), _) if self.is_same(from) => Ok(from.made.clone()),
+            (Some(from), Kind::Plugin(_)) => {
+                from.made.anew_by(self.kind, Some(&self.configuration))
+            }
+            _ => Made::new(self.kind, &self.configuration),
+        };
+        let made = made.map_err(|error| error.to_string())?;
+        let budget = self.line.budget.map(Budget::checked).transpose();
+        let budget = budget.map_err(|error| error.to_string())?;
+        let id = from.map_or(0, |from| from.id);
+        Ok(Rule { id, budget, ..Rule::new(&self.line.application, made) })
+    }
+}
+
+/// Which rule each line goes on from. None goes on twice, and those that are the same come first.
+fn goes_on_from<'a>(read: &[Read], before: &'a [Rule]) -> Vec<Option<&'a Rule>> {
+    let mut left: Vec<&Rule> = before.iter().collect();
+    let mut from = vec![None; read.len()];
+    for is_it in [Read::is_same, Read::is_like] {
+        for (from, read) in from.iter_mut().zip(read).filter(|(from, _)| from.is_none()) {
+            let index = left.iter().position(|rule| is_it(read, rule));
+            *from = index.map(|index| left.remove(index));
+        }
+    }
+    from
 }
 
 /// Which application has which policies.
@@ -207,6 +230,31 @@ mod tests {
         let policies = Policies::new(parsed(text).expect("it is right"));
         assert_eq!((policies.of("shop").count(), policies.of("other").count()), (2, 1));
         assert_eq!(policies.rules().iter().map(|rule| rule.id).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn lines_go_on_from_the_rules_that_they_are_and_then_from_those_that_they_are_like() {
+        let limit = |rate: u32| {
+            format!(
+                r#"{{"application": "*", "kind": "rate_limit", "configuration":
+                     {{"rate_per_s": {rate}, "burst": 1}}}}"#
+            )
+        };
+        let text = |rates: &[u32]| {
+            format!("[{}]", rates.iter().map(|rate| limit(*rate)).collect::<Vec<_>>().join(","))
+        };
+        let before = Policies::new(parsed(&text(&[10, 20, 30])).expect("it is right"));
+        let rules = before.rules();
+        let ids = |rates: &[u32]| -> Vec<u64> {
+            let before = Before { plugins: &Plugins::default(), rules };
+            let read = parse(&text(rates), before).expect("it is right");
+            read.iter().map(|rule| rule.id).collect()
+        };
+        assert_eq!(ids(&[10, 20, 30]), [1, 2, 3]);
+        assert_eq!(ids(&[5, 10, 20, 30]), [0, 1, 2, 3], "a new one takes no other's state");
+        assert_eq!(ids(&[5, 10]), [2, 1]);
+        assert_eq!(ids(&[10, 10, 10, 10]), [1, 2, 3, 0]);
+        assert_eq!(ids(&[]), [0; 0]);
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //! that it says is heard: its ring fills, and it waits. What others send to it still reaches it, as
 //! far as its other quotas let it.
 //!
-//! What the transport does for its calls to and from other hosts is not counted, nor what lies in
-//! queues.
+//! What the transport does for its calls to and from other hosts is not counted, nor what carries
+//! calls between runtimes. Time is that of the clock: what another program does with the processor
+//! while a runtime works counts as its work.
 
 use std::time::Duration;
 
@@ -16,10 +17,15 @@ use thiserror::Error;
 
 /// What may be used at once by an application that has used nothing for a while.
 const BURST: Duration = Duration::from_millis(10);
+/// What is used beyond the share counts up to this: a thread that the system has stopped seems to
+/// have worked for all that time.
+const DEBT_MAX: Duration = Duration::from_millis(100);
+/// The least share, in percent.
+const LEAST: f64 = 0.1;
 
 /// A share that cannot be. The operator's fault.
 #[derive(Clone, Debug, PartialEq, Error)]
-#[error("processor_percent is more than 0 and not {0}: 100 or more is all that there is")]
+#[error("processor_percent is at least {LEAST}, and not {0}: 100 or more is all that there is")]
 pub struct WrongShare(f64);
 
 /// A share of a processor.
@@ -30,12 +36,12 @@ impl Share {
     /// So many percent of a processor. None if that is all of it.
     ///
     /// # Errors
-    /// [`WrongShare`]: it is not more than 0, or no number.
+    /// [`WrongShare`]: it is less than [`LEAST`], or no number.
     pub fn new(percent: f64) -> Result<Option<Share>, WrongShare> {
         // Not a number compares as neither.
         match percent {
             percent if percent >= 100.0 => Ok(None),
-            percent if percent > 0.0 => Ok(Some(Share(percent))),
+            percent if percent >= LEAST => Ok(Some(Share(percent))),
             percent => Err(WrongShare(percent)),
         }
     }
@@ -57,15 +63,21 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// A full one.
+    /// An empty one: who attaches again gains nothing by that.
     pub fn new(share: Share, now: Time) -> Allowance {
-        let credit_ns = BURST.as_nanos() as f64;
-        Allowance { share, credit_ns, filled_at: now, is_spent: false }
+        Allowance { share, credit_ns: 0.0, filled_at: now, is_spent: false }
     }
 
     /// So much was used.
     pub fn spend(&mut self, used_ns: u64) {
-        self.credit_ns -= used_ns as f64;
+        self.credit_ns = (self.credit_ns - used_ns as f64).max(-(DEBT_MAX.as_nanos() as f64));
+    }
+
+    /// How long it takes until more may be used, if nothing may now.
+    pub fn ready_in(&self) -> Duration {
+        // A little more than none.
+        let missing_ns = if self.is_spent { 1000.0 - self.credit_ns } else { 0.0 };
+        Duration::from_nanos((missing_ns / self.share.percent() * 100.0) as u64)
     }
 
     /// Whether more may be used now.
@@ -95,7 +107,7 @@ mod tests {
 
     #[test]
     fn shares_are_more_than_none_and_less_than_all() {
-        for wrong in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
+        for wrong in [0.0, 0.01, -1.0, f64::NAN, f64::NEG_INFINITY] {
             assert!(Share::new(wrong).is_err(), "{wrong}");
         }
         assert_eq!(Share::new(0.5).expect("it is one").map(Share::percent), Some(0.5));
@@ -116,10 +128,13 @@ mod tests {
             }
             now = now + Duration::from_micros(50);
         }
-        // A fifth of a second, and what was there at first.
-        let most = 200_000_000 + BURST.as_nanos() as u64 + 50_000;
-        assert!((200_000_000..=most).contains(&used_ns), "{used_ns}");
-        assert!(allowance.is_spent());
+        // A fifth of a second.
+        assert!((199_900_000..=200_050_000).contains(&used_ns), "{used_ns}");
+        assert!(allowance.is_spent() && allowance.ready_in() <= Duration::from_micros(300));
+        allowance.spend(u64::MAX);
+        assert!(!allowance.look(now));
+        let most = Duration::from_millis(501);
+        assert!((Duration::from_millis(499)..most).contains(&allowance.ready_in()));
         // After a pause it has no more than the burst.
         now = now + Duration::from_secs(100);
         let mut burst_ns = 0;

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(set(100.0).expect("it is all"), None);
         for wrong in [0.0, -3.0, f64::NAN] {
             let error = set(wrong).expect_err("it is none").to_string();
-            assert!(error.starts_with("processor_percent is more than 0"), "{error}");
+            assert!(error.starts_with("processor_percent is at least 0.1"), "{error}");
         }
     }
 

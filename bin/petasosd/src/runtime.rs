@@ -250,11 +250,17 @@ impl Runtime {
 
     /// How long the thread may sleep.
     pub fn sleep_max(&mut self, now: Time) -> Duration {
-        // Nobody tells when a full ring has room again.
         let hub = &mut self.hub;
-        let mut members = self.members.iter();
-        let is_full = members.any(|member| member.is_backed_up || member.is_held_up(hub));
-        let longest = if is_full { FULL_SLEEP } else { SLEEP_MAX };
+        let longest = self.members.iter().map(|member| {
+            match member.allowance().filter(|allowance| allowance.is_spent()) {
+                // It is heard again then.
+                Some(allowance) if !member.is_backed_up => allowance.ready_in(),
+                // Nobody tells when a full ring has room again.
+                _ if member.is_backed_up || member.is_held_up(hub) => FULL_SLEEP,
+                _ => SLEEP_MAX,
+            }
+        });
+        let longest = longest.min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX);
         (self.hub.wake_at() - now).min(longest)
     }
 

@@ -46,6 +46,7 @@ use crate::names::take_caller;
 use channels::Channels;
 pub use config::{Listeners, Peers, TransportConfig};
 use grpc::Grpc;
+pub use grpc::client_config;
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
 use relayed::{Caller, Requests, Seen};
 use serving::Served;

@@ -50,6 +50,9 @@ struct Span {
     application: u32,
     method: u32,
     peer: u32,
+    /// The application serves the call, and does not make it.
+    #[serde(default)]
+    is_served: bool,
     began_ns: u64,
     #[serde(default)]
     ended_ns: u64,
@@ -58,7 +61,7 @@ struct Span {
 }
 
 /// What outlives the policy.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 struct Contents {
     #[serde(default)]
     spans: VecDeque<Span>,
@@ -141,7 +144,9 @@ impl Policy for Traced {
     }
 
     fn report(&self) -> Value {
-        let (contents, names) = (lock(&self.0.finished), lock(&self.0.names));
+        // Engines wait for the lock: what takes time is done without it.
+        let Contents { spans, finished } = lock(&self.0.finished).clone();
+        let names = lock(&self.0.names).clone();
         let one = |span: &Span| {
             let mut report = json!(span);
             report["method"] = match names.get(&span.method) {
@@ -151,8 +156,8 @@ impl Policy for Traced {
             report
         };
         json!({
-            "finished": contents.finished,
-            "spans": contents.spans.iter().map(one).collect::<Vec<_>>(),
+            "finished": finished,
+            "spans": spans.iter().map(one).collect::<Vec<_>>(),
         })
     }
 }
@@ -179,7 +184,9 @@ impl Engine for TracingEngine {
         for direction in Direction::ALL {
             while let Some(item) = work.next(direction) {
                 match work.kind(&item) {
-                    ItemKind::Request => self.begin(work, &item),
+                    ItemKind::Request => {
+                        self.begin(work, &item, direction == Direction::Inbound);
+                    }
                     ItemKind::End => {
                         let code = work.status(&item).map_or(Code::Ok, Status::code);
                         self.end(work, &item, code);
@@ -203,7 +210,7 @@ impl Engine for TracingEngine {
 }
 
 impl TracingEngine {
-    fn begin(&mut self, work: &mut Work<'_>, item: &Item) {
+    fn begin(&mut self, work: &mut Work<'_>, item: &Item, is_served: bool) {
         let given = work.metadata(item).get(KEY).and_then(TraceContext::from_traceparent);
         let (context, parent) = match given {
             Some(given) if !given.is_sampled() => return,
@@ -227,6 +234,7 @@ impl TracingEngine {
             application: call.application.0,
             method: call.method.0,
             peer: call.peer.0,
+            is_served,
             began_ns: work.now().as_nanos(),
             ended_ns: 0,
             code: String::new(),

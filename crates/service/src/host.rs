@@ -18,7 +18,7 @@ use petasos_base::sync::{AtomicU32, AtomicU64, Ordering};
 use petasos_engine::{Application as Number, Peer};
 
 use crate::hub_error::{HubError, NAMES_MAX};
-use crate::peers::{Peers, Policed};
+use crate::peers::{Peers, Policed, PolicyNames};
 use crate::{Binding, SchemaLimits, Schemas};
 
 /// A hub, by its number at its host.
@@ -152,6 +152,11 @@ impl Host {
     /// As what policies know an application: see [`Peers::application`].
     pub(crate) fn policed(&self, name: (&str, Option<u32>), number: Number) -> Policed {
         self.names().peers.application(name, number)
+    }
+
+    /// What the numbers mean by which policies know applications and peers.
+    pub fn policy_names(&self) -> PolicyNames {
+        self.names().peers.names()
     }
 
     /// The number of a name that an application calls: see [`Peers::number`].

@@ -174,24 +174,24 @@ impl<M: Memory> Hub<M> {
 
     /// Runs all datapaths once, and passes on what has passed them. Says whether anything moved.
     pub fn turn(&mut self, now: Time) -> bool {
-        self.turn_each::<false>(now, |datapath| datapath.run(now), |_, _| ())
+        self.turn_each::<false>(now, |datapath| datapath.run(now), |_| ())
     }
 
     /// The same, and measures by a clock what engines cost.
     pub fn turn_sampled(&mut self, now: Time, clock: &dyn Fn() -> Time) -> bool {
-        self.turn_each::<false>(now, |datapath| datapath.run_sampled(now, clock), |_, _| ())
+        self.turn_each::<false>(now, |datapath| datapath.run_sampled(now, clock), |_| ())
     }
 
     /// The same, and measures by a clock what each application costs
     /// ([`Application::processor_ns`]); what engines cost, too, if it `is_sampled`.
     pub fn turn_metered(&mut self, now: Time, is_sampled: bool, clock: &dyn Fn() -> Time) -> bool {
-        let mut begin = clock();
-        let charge = |application: &mut Application<M>, has_moved: bool| {
+        let mut begin = None;
+        let charge = |application: Option<(&mut Application<M>, bool)>| {
             let end = clock();
-            if has_moved {
+            if let (Some((application, true)), Some(begin)) = (application, begin) {
                 application.charge_processor(end.nanos_since(begin));
             }
-            begin = end;
+            begin = Some(end);
         };
         match is_sampled {
             true => {
@@ -202,14 +202,14 @@ impl<M: Memory> Hub<M> {
         }
     }
 
-    /// Does the work of all applications. If it is metered, `charge` is told after each whether it
-    /// moved anything.
+    /// Does the work of all applications. If it is metered, `charge` is told when the first begins,
+    /// and after each whether it moved anything.
     #[inline]
     fn turn_each<const IS_METERED: bool>(
         &mut self,
         now: Time,
         run: impl Fn(&mut Datapath) -> Turn,
-        mut charge: impl FnMut(&mut Application<M>, bool),
+        mut charge: impl FnMut(Option<(&mut Application<M>, bool)>),
     ) -> bool {
         let mut has_moved = false;
         self.wake_at = Time::NEVER;
@@ -217,6 +217,9 @@ impl<M: Memory> Hub<M> {
         let mut numbers = std::mem::take(&mut self.turn);
         numbers.clear();
         numbers.extend(self.applications.keys());
+        if IS_METERED {
+            charge(None);
+        }
         for &number in &numbers {
             let application = self.applications.get_mut(&number).expect("none goes meanwhile");
             let turn = run(&mut application.datapath);
@@ -239,7 +242,7 @@ impl<M: Memory> Hub<M> {
             has_moved |= has_worked;
             if IS_METERED {
                 let application = self.applications.get_mut(&number).expect("none goes meanwhile");
-                charge(application, has_worked);
+                charge(Some((application, has_worked)));
             }
         }
         self.turn = numbers;

@@ -71,6 +71,7 @@ pub use host::{Host, HubId};
 pub use hub::{Hub, TargetId};
 pub use hub_error::HubError;
 pub use limits::ApplicationLimits;
+pub use peers::PolicyNames;
 pub use petasos_schema::{Digest, Hash};
 pub use remote::{Incoming, RouteIn};
 pub use remote_calls::{RemoteCall, RemoteCalls};

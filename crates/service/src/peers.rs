@@ -16,6 +16,7 @@
 //! - At most [`NAMES_MAX`] names of either sort have numbers of their own, whatever applications
 //!   call. An application whose name has none is known by its own number.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use petasos_engine::{Application as Number, Peer};
@@ -35,6 +36,27 @@ pub(crate) struct Peers {
     called: Remembered<str>,
     next: u32,
     applications: Remembered<str>,
+}
+
+/// What the numbers mean by which policies know applications and peers.
+#[derive(Clone, Debug, Default)]
+pub struct PolicyNames {
+    /// Applications of this host.
+    applications: HashMap<u32, Arc<str>>,
+    /// Names that they call.
+    called: HashMap<u32, Arc<str>>,
+}
+
+impl PolicyNames {
+    /// The name of an application of this host.
+    pub fn application(&self, number: u32) -> Option<&str> {
+        self.applications.get(&number).map(|name| &**name)
+    }
+
+    /// The name of a peer: one that is called, or an application of this host that calls.
+    pub fn peer(&self, number: u32) -> Option<&str> {
+        self.called.get(&number).map(|name| &**name).or_else(|| self.application(number))
+    }
 }
 
 /// As what policies know an application.
@@ -71,6 +93,15 @@ impl Peers {
         (name, number.map_or(REST, Peer))
     }
 
+    /// The names of all numbers.
+    pub(crate) fn names(&self) -> PolicyNames {
+        let called = self.called.all().map(|(name, number)| (number, name.clone()));
+        // Behind the user.
+        let own = |key: &str| key.split_once(' ').map_or(key, |(_, name)| name).into();
+        let applications = self.applications.all().map(|(key, number)| (number, own(key)));
+        PolicyNames { applications: applications.collect(), called: called.collect() }
+    }
+
     /// As what policies know an application, which keeps this for as long as it is attached.
     /// `number` is its own.
     pub(crate) fn application(
@@ -103,5 +134,11 @@ mod tests {
         assert_eq!(known_as("shop", None, 4), 4, "a proved name is nobody's but its own");
         assert_eq!(known_as("7 shop", None, 5), 5);
         assert_eq!(known_as("shop", None, 6), 4);
+        let (_, called) = peers.number("7 called");
+        let names = peers.names();
+        let application = [1, 2, 3, 4, 5].map(|number| names.application(number));
+        assert_eq!(application, [Some("shop"), None, Some("shop"), Some("shop"), Some("7 shop")]);
+        assert_eq!([names.peer(called.0), names.peer(1)], [Some("7 called"), Some("shop")]);
+        assert_eq!(names.peer(77), None);
     }
 }

@@ -20,6 +20,11 @@ impl<K: Eq + Hash + ?Sized> Remembered<K> {
         Remembered { by_key: HashMap::new(), keys_max, since_forgotten: keys_max }
     }
 
+    /// All keys that are remembered, and their numbers.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Arc<K>, u32)> {
+        self.by_key.iter().map(|(key, number)| (key, *number))
+    }
+
     /// The number of a key, and the key, which its user keeps for as long. A key that is not
     /// remembered gets a `new` number. `None` if there is no room for it, or no number.
     pub(crate) fn number<Q>(

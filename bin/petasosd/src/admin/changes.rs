@@ -26,7 +26,9 @@ impl Inner {
             }
             _ => {}
         }
-        if is_quick(request.steps()) {
+        let looked = self.ask(move |world| Ok((is_quick(world, request.steps()), request)));
+        let (is_quick, request) = looked.await?;
+        if is_quick {
             return self.make(request, Vec::new()).await;
         }
         let _turn = self.preparing.lock().await;

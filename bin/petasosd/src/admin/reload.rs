@@ -1,13 +1,23 @@
 //! Reloads that no operator asks for through the socket: by a signal, or since etcd has another
 //! configuration.
 
+use std::time::Duration;
+
+use petasos::Status;
 use petasos::grpc::Process;
 use petasos_admin as proto;
 use petasos_etcd::Follower;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
 
 use super::service::Front;
 use crate::source;
+
+/// What etcd has and cannot be applied now is tried again after so long, and then after twice as
+/// long each time.
+const AGAIN: Duration = Duration::from_secs(2);
+/// But at most this.
+const AGAIN_MAX: Duration = Duration::from_secs(60);
 
 /// Reads the configuration again whenever the process gets SIGHUP.
 pub async fn on_signals(front: Front) {
@@ -16,17 +26,24 @@ pub async fn on_signals(front: Front) {
         Err(error) => return eprintln!("petasosd: SIGHUP is not heard: {error}"),
     };
     while hangups.recv().await.is_some() {
-        reload(&front, "Signal", None).await;
+        let done = reload(&front, None).await;
+        front.note("Signal", &done);
     }
 }
 
-/// Takes what etcd has whenever that changes.
+/// Takes what etcd has whenever that changes. What cannot be applied is tried again: a plug-in's
+/// file may come later than the configuration that names it.
 pub async fn on_changes(front: Front, mut follower: Follower) {
+    let (mut pending, mut again, mut told) = (None, AGAIN, None);
     let mut is_failing = false;
     loop {
-        let value = match follower.changed().await {
-            Ok(value) => value,
-            Err(status) => {
+        let changed = match &pending {
+            None => Some(follower.changed().await),
+            Some(_) => timeout(again, follower.changed()).await.ok(),
+        };
+        match changed {
+            Some(Ok(value)) => (pending, again, told) = (Some(source::text(value)), AGAIN, None),
+            Some(Err(status)) if pending.is_none() => {
                 // Once, until it is reached again.
                 if !is_failing {
                     eprintln!("petasosd: the configuration is not followed: {}", status.message());
@@ -34,33 +51,45 @@ pub async fn on_changes(front: Front, mut follower: Follower) {
                 is_failing = true;
                 continue;
             }
-        };
-        is_failing = false;
-        match source::text(value) {
-            Ok(text) => reload(&front, "Etcd", Some(text)).await,
-            Err(wrong) => front.note("Etcd", Err(format!("all stays as it is: {wrong}"))),
+            Some(Err(_)) | None => again = (again * 2).min(AGAIN_MAX),
         }
+        is_failing = false;
+        let done = match pending.clone() {
+            Some(Ok(text)) => reload(&front, Some(text)).await,
+            Some(Err(wrong)) => {
+                Err(Status::failed_precondition(format!("all stays as it is: {wrong}")))
+            }
+            None => continue,
+        };
+        let why = done.as_ref().err().map(|status| status.message().to_owned());
+        // The same failure is told once.
+        if why.is_none() || why != told {
+            front.note("Etcd", &done);
+        }
+        if done.is_ok() {
+            pending = None;
+        }
+        told = why;
     }
 }
 
-async fn reload(front: &Front, by: &'static str, text: Option<String>) {
+/// Reads the configuration again, or takes this text as it. Gives what was done.
+async fn reload(front: &Front, text: Option<String>) -> Result<String, Status> {
+    front.0.check_audit()?;
     let mut request = proto::ChangeRequest::new();
     request.edit().steps_mut().add().reload_mut();
-    let done = front.0.change(request, text).await;
-    front.note(
-        by,
-        done.map(|(done, _)| done.join("; ")).map_err(|status| status.message().to_owned()),
-    );
+    let (done, _) = front.0.change(request, text).await?;
+    Ok(done.join("; "))
 }
 
 impl Front {
     /// Writes down what came of a reload.
-    fn note(&self, by: &'static str, done: Result<String, String>) {
-        let (status, message) = match &done {
-            Ok(_) => ("OK", ""),
-            Err(why) => ("FAILED_PRECONDITION", why.as_str()),
+    fn note(&self, by: &'static str, done: &Result<String, Status>) {
+        let (status, message, said) = match done {
+            Ok(done) => ("OK", "", done.as_str()),
+            Err(status) => (status.code().name(), status.message(), status.message()),
         };
-        eprintln!("petasosd: reload ({by}): {}", done.as_ref().unwrap_or_else(|why| why));
+        eprintln!("petasosd: reload ({by}): {said}");
         // Who has sent a signal, or written to etcd, is not known: it may do what this user may.
         let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         self.record(Process { uid, gid, pid: None }, by, "reload", (status, message));

@@ -171,11 +171,14 @@ impl Inner {
             };
             return Err(Status::permission_denied(format!("user {} {may}", process.uid)));
         }
-        if needs == Role::Operator && !self.audit().is_sound() {
-            let what = "the audit log could not be written: nothing is changed before it can";
-            return Err(Status::unavailable(what));
-        }
-        Ok(())
+        if needs == Role::Operator { self.check_audit() } else { Ok(()) }
+    }
+
+    /// Nothing is changed that cannot be written down.
+    pub(super) fn check_audit(&self) -> Result<(), Status> {
+        let what = "the audit log could not be written: nothing is changed before it can";
+        let is_sound = self.audit().is_sound();
+        is_sound.then_some(()).ok_or_else(|| Status::unavailable(what))
     }
 
     /// Lets the loop do something.

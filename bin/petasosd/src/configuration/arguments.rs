@@ -43,7 +43,10 @@ impl Arguments {
             let id = option.get_id().as_str();
             if matches.value_source(id) != Some(ValueSource::CommandLine) {
                 list.extend(its.iter().cloned());
-                fixed.insert(key.clone(), its);
+                // What says nothing is as if it were not there.
+                if !its.is_empty() {
+                    fixed.insert(key.clone(), its);
+                }
             }
         }
         Ok(Arguments { list, fixed })

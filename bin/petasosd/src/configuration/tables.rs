@@ -40,8 +40,7 @@ pub struct Tables {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Application {
-    #[serde(default)]
-    accounts: Vec<String>,
+    accounts: Option<Vec<String>>,
     quota: Option<Quota>,
 }
 
@@ -105,7 +104,14 @@ impl Application {
         if !is_name(name) {
             return Err("a name has 1 to 64 of the characters A-Z a-z 0-9 . _ - /".to_owned());
         }
-        for account in &self.accounts {
+        if self.accounts.as_ref().is_some_and(Vec::is_empty) {
+            return Err(
+                "an empty list would let everybody have the name: leave it out for that, or \
+                        name an account that nobody has"
+                    .to_owned(),
+            );
+        }
+        for account in self.accounts.iter().flatten() {
             let account = account.parse().map_err(|form| format!("`{account}`: {form}"))?;
             applications.push((name.to_owned(), account));
         }

@@ -108,6 +108,9 @@ fn the_command_line_replaces_what_the_file_says() {
     assert_eq!(options.listen.map(|at| at.port()), Some(9));
     assert_eq!((options.runtimes, &*options.believe), (3, &["c".to_owned()][..]));
     assert_eq!(options.peer.len(), 1);
+    let account = file.read(&["--application", "shop=uid:9"]).expect("it is right");
+    let names = begun(account).whole.expect("there is a file").names;
+    assert_eq!(names, Names::new(vec![crate::names::parse_name("shop=uid:9").expect("it is one")]));
     let rules = begun(configuration).rules.expect("there are some");
     assert_eq!(rules.iter().map(|rule| rule.made.kind_name()).collect::<Vec<_>>(), ["telemetry"]);
 }
@@ -131,7 +134,12 @@ fn what_is_wrong_is_told_with_its_key() {
         ("quota = { item = 1 }", "`quota`: unknown field `item`"),
         ("[application.'a b']", "`application.a b`: a name has 1 to 64"),
         ("[application.a]\naccounts = ['x']", "`application.a`: `x`: give it as uid:N or gid:N"),
-        ("[application.a]\nquota.processor-percent = -1.0", "`application.a`: processor_percent"),
+        ("[application.a]\naccounts = []", "an empty list would let everybody have the name"),
+        ("metrics-plaintext = true", "--metrics-plaintext says nothing without --metrics"),
+        (
+            "[application.a]\nquota.processor-percent = -1.0",
+            "`application.a`: processor_percent is at least",
+        ),
         ("[[policies]]\nkind = 'null'", "`policies`: missing field `application`"),
     ] {
         file.write(text);
@@ -164,6 +172,11 @@ fn what_takes_a_restart_is_refused_when_it_is_read_again() {
     file.write(&WHOLE.replace("4100", "4101").replace("runtimes = 2", ""));
     let why = reader.read(None, before).err().expect("it is refused");
     assert!(why.starts_with("`listen`, `runtimes` cannot change while the service runs"), "{why}");
+    // What says nothing is no change, and what another option needs may be on the other side.
+    file.write(&format!("metrics-plaintext = false\nviewer = []\n{WHOLE}"));
+    assert!(reader.read(None, before).is_ok());
+    file.write("metrics = '127.0.0.1:0'");
+    assert!(file.read(&["--metrics-plaintext"]).is_ok());
     file.write("[");
     assert!(reader.read(None, before).is_err());
     // What somebody else has read is not read again.

@@ -80,9 +80,12 @@ pub enum StepError {
     /// Nobody's fault: a retry may succeed.
     #[error(
         "what this is about has changed since it was prepared, or a step before this one changes \
-         it, and it is of a plug-in: try again, or in a change of its own"
+         it, and it is of a plug-in: try again, in a change of its own"
     )]
     Changed,
+    /// What is changed now would not reach the successor. Nobody's fault: a retry succeeds.
+    #[error("another process is taking over: try again, at that one")]
+    HandingOver,
     /// A change cannot be undone.
     #[error(
         "change {0} cannot be undone any more: its time is up, or another change was made since"
@@ -160,6 +163,7 @@ impl StepError {
             | StepError::NoPlugin(_)
             | StepError::NoSchema(_) => Code::NotFound,
             StepError::Changed => Code::Aborted,
+            StepError::HandingOver => Code::Unavailable,
             StepError::Ambiguous { .. }
             | StepError::NoFile
             | StepError::Configuration(_)
@@ -229,6 +233,11 @@ impl fmt::Display for ChangeFailed {
 
 impl From<ChangeFailed> for Status {
     fn from(failed: ChangeFailed) -> Status {
-        Status::new(failed.error.code(), failed.to_string())
+        let code = match failed.error.code() {
+            // An earlier step may have changed it: the same plan may never be done.
+            Code::Aborted if failed.steps > 1 => Code::FailedPrecondition,
+            code => code,
+        };
+        Status::new(code, failed.to_string())
     }
 }

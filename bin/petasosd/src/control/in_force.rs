@@ -12,6 +12,9 @@ use crate::plugins::Plugin;
 use crate::policies::{self, Before, Policies};
 use crate::quotas::{self, Quotas};
 
+/// A quota of processor time that is none.
+const ALL_PERCENT: f64 = 100.0;
+
 /// What operators have set. Fields may be added; a process refuses those that it does not know.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -66,7 +69,13 @@ impl Control {
             }
             one
         });
-        let quotas = self.quotas.all().map(|(name, quota)| quota_of(name, quota));
+        let is_shared = self.quotas.of("").processor.is_some();
+        let quotas = self.quotas.all().map(|(name, quota)| {
+            let quota = quota_of(name, quota);
+            // What it does not say is as for others: all of a processor has to be said.
+            let percent = quota.processor_percent.or(is_shared.then_some(ALL_PERCENT));
+            Quota { processor_percent: percent, ..quota }
+        });
         let plugins = self
             .plugins
             .iter()
@@ -76,14 +85,19 @@ impl Control {
         serde_json::to_vec(&all).map_err(|error| error.to_string())
     }
 
-    /// Goes on with what another process had in force. Plug-ins that this one has not, it loads:
-    /// that takes time.
+    /// Goes on with what another process had in force, and with plug-ins that it had not. To load
+    /// them takes time.
     ///
     /// # Errors
     /// What this one cannot do of it.
-    pub fn take_over(&mut self, text: &[u8]) -> Result<(), String> {
+    pub fn take_over(
+        &mut self,
+        text: &[u8],
+        more_plugins: &[(String, PathBuf)],
+    ) -> Result<(), String> {
         let all: InForce = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        for LoadedPlugin { name, path } in &all.plugins {
+        let before = all.plugins.iter().map(|plugin| (&plugin.name, &plugin.path));
+        for (name, path) in before.chain(more_plugins.iter().map(|(name, path)| (name, path))) {
             if self.plugins.find(name).is_none() {
                 self.plugins.put(Arc::new(Plugin::load(name, path)?))?;
             }
@@ -144,7 +158,7 @@ mod tests {
 
     fn taken_over(text: &[u8]) -> Result<Control, String> {
         let mut control = control("[]");
-        control.take_over(text).map(|()| control)
+        control.take_over(text, &[]).map(|()| control)
     }
 
     #[test]
@@ -163,6 +177,16 @@ mod tests {
         let quota = after.quotas.of("shop");
         assert_eq!(quota.limits.items_max, 7);
         assert_eq!(quota.processor.map(|share| share.percent()), Some(12.5));
+        // Others have a share, and one name has all.
+        for (name, percent) in [("", 20.0), ("shop", 100.0)] {
+            let mut quota = quota_of(name, &quotas::Quota::default());
+            quota.processor_percent = Some(percent);
+            before.quotas.set(&quota.message()).expect("in range");
+        }
+        let shared = taken_over(&before.in_force().expect("it can be said"));
+        let shared = shared.expect("it is understood").quotas;
+        let percent = |name: &str| shared.of(name).processor.map(|share| share.percent());
+        assert_eq!([percent("shop"), percent("other")], [None, Some(20.0)]);
         let rules = after.policies().rules();
         assert_eq!(rules[0].made.kind_name(), "rate_limit");
         assert_eq!(rules[0].budget.map(|budget| budget.percent()), Some(2.5));

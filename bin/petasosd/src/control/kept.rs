@@ -59,6 +59,9 @@ impl World<'_> {
         ready: Vec<Ready>,
         keep: Keep,
     ) -> Result<(Vec<String>, Option<u64>), ChangeFailed> {
+        if self.control.is_handing_over {
+            return Err(ChangeFailed::before(steps.len(), StepError::HandingOver));
+        }
         self.control.forget_kept(self.first.now());
         self.check(keep).map_err(|error| ChangeFailed::before(steps.len(), error))?;
         let Changed { done, undo } = change(self, steps, ready)?;

@@ -20,13 +20,23 @@ impl Changer<'_, '_> {
     /// A policy for this step, prepared if it is of a plug-in.
     pub(super) fn make(&mut self, kind: &str, configuration: &str) -> Result<Made, StepError> {
         if let Ready::Policy(made) = std::mem::take(&mut self.ready) {
-            return Ok((*made)?);
+            let made = (*made)?;
+            return if self.has_plugin_of(&made) { Ok(made) } else { Err(StepError::Changed) };
         }
         match Kind::find(kind, &self.world.control.plugins)? {
             // It was loaded after this was prepared.
             Kind::Plugin(_) => Err(StepError::Changed),
             built_in => Ok(Made::new(built_in, configuration)?),
         }
+    }
+
+    /// Whether what has made a policy is there, of this version.
+    pub(super) fn has_plugin_of(&self, made: &Made) -> bool {
+        let plugins = &self.world.control.plugins;
+        let is_there = |its: &Arc<Plugin>| {
+            plugins.find(&its.name).is_some_and(|there| Arc::ptr_eq(there, its))
+        };
+        made.plugin().is_none_or(is_there)
     }
 
     /// A policy that goes on from one, prepared if it is of a plug-in.
@@ -102,15 +112,13 @@ impl Changer<'_, '_> {
 
     /// Puts the plug-ins in place that a configuration names, and forgets others that nothing is
     /// of. Gives those that stay although it does not name them.
-    pub(super) fn set_plugins(&mut self, wanted: &Plugins) -> Result<Vec<String>, StepError> {
+    pub(super) fn set_plugins(
+        &mut self,
+        wanted: &Plugins,
+        anew: Vec<Anew>,
+    ) -> Result<Vec<String>, StepError> {
         let before = self.world.control.plugins.clone();
         let mut stay = Vec::new();
-        for plugin in wanted.iter() {
-            if before.find(&plugin.name).is_none_or(|there| !Arc::ptr_eq(there, plugin)) {
-                let replaced = self.plugins().put(plugin.clone()).map_err(StepError::Plugin)?;
-                replaced.iter().for_each(|replaced| self.left(replaced));
-            }
-        }
         for plugin in before.iter().filter(|plugin| wanted.find(&plugin.name).is_none()) {
             match self.world.uses_of(&plugin.name) {
                 (0, 0) => {
@@ -118,6 +126,23 @@ impl Changer<'_, '_> {
                     self.left(plugin);
                 }
                 _ => stay.push(plugin.name.clone()),
+            }
+        }
+        for plugin in wanted.iter() {
+            if before.find(&plugin.name).is_none_or(|there| !Arc::ptr_eq(there, plugin)) {
+                let replaced = self.plugins().put(plugin.clone()).map_err(StepError::Plugin)?;
+                replaced.iter().for_each(|replaced| self.left(replaced));
+            }
+        }
+        let mut made = Successors { anew, made: HashMap::new() };
+        for number in self.numbers() {
+            for (place, known) in self.engines(number).iter().enumerate() {
+                if !self.has_plugin_of(&known.made) && wanted.find(known.made.kind_name()).is_some()
+                {
+                    let successor = made.of(&known.made.present().policy)?;
+                    let known = Known { made: successor, rule: known.rule };
+                    self.replace(number, place as Place, known)?;
+                }
             }
         }
         Ok(stay)

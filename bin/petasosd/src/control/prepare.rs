@@ -29,19 +29,14 @@ pub struct Survey {
     concerned: Vec<Vec<Made>>,
 }
 
-/// Whether a change can be made without a survey: nothing of it takes time.
-pub fn is_quick(steps: &[proto::Step]) -> bool {
+/// Whether nothing of a change takes time, or has to wait for what does. The loop can tell of what
+/// is made anew.
+pub fn is_quick(world: &mut World<'_>, steps: &[proto::Step]) -> bool {
     steps.iter().all(|step| match step.what() {
         Some(What::AttachEngine(step)) => Kind::built_in(step.kind()).is_some(),
         Some(What::AddPolicy(step)) => Kind::built_in(step.kind()).is_some(),
-        Some(
-            What::ConfigureEngine(_)
-            | What::UpgradeEngine(_)
-            | What::ConfigurePolicy(_)
-            | What::LoadPlugin(_)
-            | What::Reload(_),
-        ) => false,
-        _ => true,
+        Some(What::LoadPlugin(_) | What::UnloadPlugin(_) | What::Reload(_)) => false,
+        _ => concerned(world, step).is_empty(),
     })
 }
 
@@ -70,6 +65,12 @@ fn concerned(world: &mut World<'_>, step: &proto::Step) -> Vec<Made> {
             let its = known.filter(|made| made.plugin().is_some_and(|of| of.name == step.name()));
             // One whose engine was taken out is there, too.
             return its.filter(|made| made.without().is_none()).cloned().collect();
+        }
+        // Engines that operators have attached: a reload may bring another version.
+        Some(What::Reload(_)) => {
+            let known = world.control.known.values().filter(|known| known.rule.is_none());
+            let made = known.map(|known| &known.made).filter(|made| made.without().is_none());
+            return made.filter(|made| of_plugin(made)).cloned().collect();
         }
         _ => return Vec::new(),
     };
@@ -108,7 +109,11 @@ pub fn prepare(
             }
             What::Reload(_) => {
                 let before = Before { plugins: &plugins, rules: &rules };
-                Ready::Configuration(reader.read(text, before).map(Box::new))
+                let live = reader.read(text, before);
+                Ready::Configuration(live.map(|live| {
+                    let anew = replaced(concerned, &live.plugins);
+                    Box::new((live, anew))
+                }))
             }
             _ => Ready::Nothing,
         }
@@ -124,6 +129,16 @@ fn policy(kind: &str, configuration: &str, plugins: &Plugins) -> Ready {
         }
         None => Ready::Nothing,
     }
+}
+
+/// Policies of plug-ins that another version takes the place of.
+fn replaced(before: Vec<Made>, plugins: &Plugins) -> Vec<Anew> {
+    let other = |made: &Made| {
+        let its = made.plugin().expect("the loop has looked");
+        plugins.find(&its.name).is_some_and(|there| !Arc::ptr_eq(there, its))
+    };
+    let before: Vec<_> = before.into_iter().filter(other).collect();
+    anew(&before, plugins, None)
 }
 
 /// Policies of plug-ins, of the versions that there are.

@@ -32,8 +32,8 @@ pub enum Ready {
     Anew(Vec<Anew>),
     /// A plug-in.
     Plugin(Result<Loaded, String>),
-    /// What the configuration says.
-    Configuration(Result<Box<Live>, String>),
+    /// What the configuration says, and what goes on with other versions of plug-ins.
+    Configuration(Result<Box<(Live, Vec<Anew>)>, String>),
 }
 
 /// What takes the place of a policy, if it was made.

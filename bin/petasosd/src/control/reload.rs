@@ -18,15 +18,19 @@ impl Changer<'_, '_> {
         let Ready::Configuration(read) = std::mem::take(&mut self.ready) else {
             return Err(StepError::Changed);
         };
-        let Live { plugins, rules, whole } = *read.map_err(StepError::Configuration)?;
+        let (Live { plugins, rules, whole }, anew) = *read.map_err(StepError::Configuration)?;
         let mut said = Vec::new();
         if let Some(whole) = whole {
             self.set_whole(whole)?;
             self.set_rules_to(&rules.unwrap_or_default())?;
-            let stay = self.set_plugins(&plugins)?;
+            let stay = self.set_plugins(&plugins, anew)?;
             said.extend(stay.iter().map(|name| format!("plug-in `{name}` stays, it is in use")));
         } else {
-            self.set_rules_to(&rules.ok_or(StepError::NoFile)?)?;
+            let rules = rules.ok_or(StepError::NoFile)?;
+            if !rules.iter().all(|rule| self.has_plugin_of(&rule.made)) {
+                return Err(StepError::Changed);
+            }
+            self.set_rules_to(&rules)?;
         }
         let policies = self.rules().len();
         said.insert(0, format!("reloaded {policies} policies"));
@@ -47,7 +51,7 @@ impl Changer<'_, '_> {
     }
 
     fn set_rules_to(&mut self, read: &[Rule]) -> Result<(), StepError> {
-        let rules = matched(self.rules(), read)?;
+        let rules = matched(&self.rules(), read)?;
         self.set_rules(rules);
         self.conform_all()
     }
@@ -106,37 +110,24 @@ impl World<'_> {
     }
 }
 
-/// The rules of a file. Those that are in the rule set as they are stay; one that is there with
-/// another configuration goes on from its state.
-fn matched(mut before: Vec<Rule>, read: &[Rule]) -> Result<Vec<Rule>, StepError> {
-    let is_like = |a: &Rule, b: &Rule| {
-        a.application == b.application && a.made.kind_name() == b.made.kind_name()
-    };
-    let mut rules: Vec<Option<Rule>> = vec![None; read.len()];
-    for (rule, read) in rules.iter_mut().zip(read) {
-        let is_kept = |old: &Rule| {
-            let is_same = old.made.configuration == read.made.configuration;
-            is_like(old, read) && is_same && old.made.kind.is(&read.made.kind)
-        };
-        *rule = before.iter().position(is_kept).map(|index| before.remove(index));
-    }
-    let filled = rules.into_iter().zip(read).map(|(rule, read)| {
-        let budget = read.budget;
-        if let Some(rule) = rule {
-            return Ok(Rule { budget, ..rule });
-        }
-        let Some(index) = before.iter().position(|old| is_like(old, read)) else {
+/// The rules that were read, each with the number of the one that it goes on from. That is kept if
+/// it is the same, and otherwise a policy that is built in goes on from its state of now.
+fn matched(before: &[Rule], read: &[Rule]) -> Result<Vec<Rule>, StepError> {
+    let one = |read: &Rule| {
+        if read.id == 0 {
             return Ok(read.clone());
-        };
-        let old = before.remove(index);
+        }
+        let old = before.iter().find(|old| old.id == read.id).ok_or(StepError::Changed)?;
+        let is_same = old.made.configuration == read.made.configuration;
         let made = match &read.made.kind {
+            kind if is_same && old.made.kind.is(kind) => old.made.clone(),
             Kind::BuiltIn(_) => old.made.anew(Some(&read.made.configuration))?,
             // Whoever has read it has made it so.
             Kind::Plugin(_) => read.made.clone(),
         };
-        Ok(Rule { made, budget, ..old })
-    });
-    filled.collect()
+        Ok(Rule { made, budget: read.budget, ..old.clone() })
+    };
+    read.iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -144,21 +135,21 @@ mod tests {
     use super::*;
     use crate::made::Made;
 
-    fn rule(id: u64, application: &str, rate: u32) -> Rule {
+    fn rule(id: u64, rate: u32) -> Rule {
         let configuration = format!(r#"{{"rate_per_s": {rate}, "burst": 1}}"#);
-        let made = Made::new(Kind::built_in("rate_limit").expect("it is one"), &configuration)
-            .expect("it is right");
-        Rule { id, ..Rule::new(application, made) }
+        let made = Made::new(Kind::built_in("rate_limit").expect("it is one"), &configuration);
+        Rule { id, ..Rule::new("*", made.expect("it is right")) }
     }
 
     #[test]
     fn a_reload_keeps_what_is_there_and_configures_what_differs() {
-        let before = vec![rule(1, "*", 10), rule(2, "shop", 20), rule(3, "gone", 30)];
-        let kept = before[1].made.policy.clone();
-        let read = [rule(0, "shop", 20), rule(0, "new", 5), rule(0, "*", 11)];
-        let rules = matched(before, &read).expect("all can be made");
+        let before = [rule(1, 10), rule(2, 20), rule(3, 30)];
+        let read = [rule(2, 20), rule(0, 5), rule(1, 11)];
+        let rules = matched(&before, &read).expect("all can be made");
         assert_eq!(rules.iter().map(|rule| rule.id).collect::<Vec<_>>(), [2, 0, 1]);
-        assert!(is_same(&rules[0].made.policy, &kept), "its state is kept");
+        assert!(is_same(&rules[0].made.policy, &before[1].made.policy), "its state is kept");
         assert!(rules[2].made.configuration.contains("11"), "{}", rules[2].made.configuration);
+        let gone = matched(&before, &[rule(9, 20)]);
+        assert!(matches!(gone, Err(StepError::Changed)));
     }
 }

@@ -100,6 +100,11 @@ impl Giver {
         self.taker.as_ref().is_some_and(|taker| !taker.output.is_empty())
     }
 
+    /// Whether the taker has got what is in force.
+    pub fn has_offered(&self) -> bool {
+        self.taker.as_ref().is_some_and(|taker| taker.phase != Phase::Hello)
+    }
+
     /// By when the taker has to have said something.
     pub fn next_due(&self) -> Option<Time> {
         self.taker.as_ref().map(|taker| taker.due).filter(|due| *due != Time::NEVER)

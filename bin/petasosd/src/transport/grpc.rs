@@ -178,7 +178,11 @@ impl Grpc {
     }
 }
 
-fn client_config(security: &Security) -> Result<ClientConfig, String> {
+/// How the service calls gRPC servers.
+///
+/// # Errors
+/// What is wrong with its certificates.
+pub fn client_config(security: &Security) -> Result<ClientConfig, String> {
     let mut config = ClientConfig::default();
     config.receive_bytes_max = MESSAGE_BYTES_MAX;
     config.keepalive = Some(KEEPALIVE);

@@ -81,6 +81,8 @@ fn what_is_wrong_is_said_in_a_line() {
         (&["--audit", "/nowhere/audit.log"], "there is no such folder"),
         (&["--audit", &folder_text], "it is a folder"),
         (&["--plugin", "mine=/nowhere/x.so"], "plug-in `mine`"),
+        (&["--otlp", "http://h:1"], "--otlp http://h:1: it is neither grpc://HOST:PORT nor"),
+        (&["--otlp", "grpcs://h:1"], "it takes certificates of the service"),
         (&["--socket", &long], "at most 103 bytes"),
     ] {
         let (is_valid, said) = check(arguments);

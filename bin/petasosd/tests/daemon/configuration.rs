@@ -192,6 +192,19 @@ fn a_configuration_in_etcd_is_followed_while_etcd_comes_and_goes() {
     put(&etcd, "quota.items = 0");
     let (status, why) = reloads(&operator, "Etcd", 2);
     assert!(status == "FAILED_PRECONDITION" && why.contains("items_max is 1 to"), "{why}");
+    // What cannot be applied yet is tried again.
+    let policies = Config::new("etcd-policies", "[]");
+    let path = policies.0.display().to_string();
+    std::fs::remove_file(&path).unwrap();
+    put(&etcd, &format!("quota.items = 250\npolicies = '{path}'"));
+    let (status, why) = reloads(&operator, "Etcd", 3);
+    assert!(status == "FAILED_PRECONDITION" && why.contains(&path), "{why}");
+    assert_eq!(items_of_others(&operator), 200);
+    policies.write("[]");
+    assert_eq!(reloads(&operator, "Etcd", 4).0, "OK");
+    assert_eq!(items_of_others(&operator), 250);
+    put(&etcd, "quota.items = 200");
+    assert_eq!(reloads(&operator, "Etcd", 5).0, "OK");
     // What is in force stays while etcd is away, and what changed meanwhile is found.
     etcd.stop();
     let (code, why) = operator.fails(&[&reload]);
@@ -200,7 +213,7 @@ fn a_configuration_in_etcd_is_followed_while_etcd_comes_and_goes() {
     assert_eq!(items_of_others(&operator), 200);
     assert!(etcd.run());
     put(&etcd, "quota.items = 300");
-    assert_eq!(reloads(&operator, "Etcd", 3).0, "OK");
+    assert_eq!(reloads(&operator, "Etcd", 6).0, "OK");
     assert_eq!(items_of_others(&operator), 300);
 }
 

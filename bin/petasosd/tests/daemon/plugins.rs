@@ -175,8 +175,8 @@ fn engines_of_a_plugin_are_attached_configured_and_upgraded_by_operators() {
     assert_eq!(client.greet(target, "bob"), Err(7));
     // What an earlier step of the plan has made cannot have been prepared.
     let (code, why) = operator.fails(&[&configure("ann"), &configure("carl")]);
-    assert_eq!(code, Code::Aborted, "{why}");
-    assert!(why.starts_with("step 2 of 2: ") && why.contains("try again"), "{why}");
+    assert_eq!(code, Code::FailedPrecondition, "{why}");
+    assert!(why.starts_with("step 2 of 2: ") && why.contains("in a change of its own"), "{why}");
     assert_eq!(client.greet(target, "bob"), Err(7), "the first step was undone");
     assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
     server.join().unwrap();
@@ -225,4 +225,49 @@ fn what_cannot_be_loaded_leaves_all_as_it_is() {
     assert_eq!(listed(&operator).1, [("other".to_owned(), false)]);
     assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
     server.join().unwrap();
+}
+
+#[test]
+fn a_configuration_loads_replaces_and_unloads_plugins_everywhere() {
+    let Some(first) = compile("tests/c/count.c", "LIMIT=3") else { return };
+    let second = compile_with("tests/c/count.c", &["LIMIT=5", "STATE_VERSION=2u"]);
+    let second = second.expect("there is a compiler");
+    let config = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("plugin-config-{}.toml", std::process::id()));
+    let write = |plugin: &str| std::fs::write(&config, plugin).unwrap();
+    let of = |path: &str| format!("plugin.mine = '{path}'\n");
+    write(&of(&first));
+    let options = ["--config".as_ref(), config.as_os_str()];
+    let daemon = Daemon::start_more("plugin-config", None, &options);
+    let operator = Operator::of(&daemon);
+    let server = daemon.serve_until("server", "stop");
+    let mut client = daemon.attach("client");
+    let target = client.target("greeter");
+    // One of the operator's own goes on with the other version, too.
+    operator.change(&[&|mut step| {
+        step.attach_engine_mut().set_application("client").set_kind("mine");
+    }]);
+    assert!((0..2).all(|_| client.greet(target, "ann").is_ok()));
+    let reload = |mut step: StepMut<'_>| {
+        step.reload_mut();
+    };
+    write(&of(&second));
+    operator.change(&[&reload]);
+    assert_eq!(listed(&operator), (vec![("mine".to_owned(), 0, 1)], vec![]));
+    assert!((0..3).all(|_| client.greet(target, "ann").is_ok()));
+    assert_eq!(client.greet(target, "ann"), Err(8));
+    // It stays while it is in use, and a version that cannot go on changes nothing.
+    write(&of(&first));
+    assert!(operator.fails(&[&reload]).1.contains("state"));
+    write("");
+    operator.change(&[&reload]);
+    assert_eq!(listed(&operator).0, [("mine".to_owned(), 0, 1)]);
+    operator.change(&[&|mut step| {
+        step.detach_engine_mut().engine_mut().set_application("client").set_kind("mine");
+    }]);
+    operator.change(&[&reload]);
+    assert_eq!(listed(&operator), (vec![], vec![]));
+    assert!(client.greet(target, "stop").is_ok());
+    server.join().unwrap();
+    std::fs::remove_file(&config).unwrap();
 }

@@ -9,5 +9,6 @@ mod facade;
 mod incoming;
 mod outgoing;
 mod secured;
+mod spans;
 mod support;
 mod tonic_work;

@@ -20,7 +20,7 @@ pub const NO_EVE: &str = r#"[{"application": "*", "kind": "access", "configurati
 
 /// An application that serves behind a service, and what happens there.
 pub struct Application {
-    _server: Server,
+    server: Server,
     pub told: Receiver<Told>,
 }
 
@@ -29,7 +29,12 @@ impl Application {
         let (tell, told) = mpsc::channel();
         let server = Server::builder().add(WorkServer::new(Worker(tell))).listen("127.0.0.1:0");
         let server = server.service(daemon.service("server")).start().unwrap();
-        Application { _server: server, told }
+        Application { server: server, told }
+    }
+
+    /// Where it is called.
+    pub fn target(&self) -> String {
+        format!("petasos://{}", self.server.local_address().unwrap())
     }
 
     /// The next thing that has happened.

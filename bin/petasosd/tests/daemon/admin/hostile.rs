@@ -118,6 +118,20 @@ fn changes_are_refused_while_the_audit_log_cannot_be_written() {
     assert_eq!(code, Code::Unavailable);
     assert!(why.starts_with("the audit log could not be written"), "{why}");
     assert_eq!(operator.engines("app"), []);
+    // Nor by a signal.
+    let policies = r#"[{"application": "*", "kind": "null"}]"#;
+    let daemon = Daemon::start_more("full-signal", Some("[]"), &["--audit", "/dev/full"]);
+    let operator = Operator::of(&daemon);
+    let _app = daemon.attach("app");
+    assert_eq!(operator.engines("app"), []);
+    daemon.write_policies(policies);
+    daemon.hang_up();
+    crate::until::until(|| {
+        let audit = operator.audit();
+        let mut its = audit.entries().iter().filter(|one| one.method() == "Signal");
+        its.any(|one| one.status() == "UNAVAILABLE")
+    });
+    assert_eq!(operator.engines("app"), []);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use petasos::{Channel, Code, Request, block_on};
+use petasos_admin::{AdminClient, ChangeRequest};
 use petasos_attach::hello::{Hello, Versions};
 use petasos_attach::reason::DetachCode;
 use petasos_attach::{Attachment, Ended};
@@ -69,6 +71,18 @@ fn refusal(socket: &OwnedFd) -> String {
     }
 }
 
+/// Adds a policy.
+fn change(chain: &Chain) -> Result<(), Code> {
+    let socket = chain.folder().join("admin.sock");
+    let channel = Channel::builder(&format!("grpc+unix://{}", socket.display()));
+    let client = AdminClient::new(block_on(channel.connect()).unwrap());
+    let mut request = ChangeRequest::new();
+    let mut edit = request.edit();
+    edit.steps_mut().add().add_policy_mut().set_application("*").set_kind("null");
+    let changed = block_on(client.change(Request::new(request)));
+    changed.map(drop).map_err(|status| status.code())
+}
+
 #[test]
 fn garbage_stalls_and_a_second_successor_change_nothing() {
     // The client does not move while its loop does not turn.
@@ -98,6 +112,15 @@ fn garbage_stalls_and_a_second_successor_change_nothing() {
     assert!(why.contains("another process is taking over"), "{why}");
     works();
     assert!(refusal(&silent).contains("too long"));
+    // What an operator changes would not reach one that has got what is in force.
+    assert_eq!(change(&chain), Ok(()));
+    let offered = connect(&chain);
+    say(&offered, &HELLO);
+    assert!(hear(&offered) > 0);
+    assert_eq!(change(&chain), Err(Code::Unavailable));
+    say(&offered, b"garbage");
+    assert!(refusal(&offered).contains("may not say"));
+    assert_eq!(change(&chain), Ok(()));
     chain.replace(&[]);
     works();
     chain.await_former();
