@@ -21,6 +21,7 @@ use petasos_service::PolicyNames;
 use serde::Deserialize;
 
 use crate::transport::client_config;
+use crate::unix_time::unix_time;
 
 /// The part of OTLP that is used.
 pub mod api {
@@ -179,9 +180,8 @@ impl Exporter {
 
     /// The time of the clock's zero, in ns since 1970.
     fn began_unix_ns(&self) -> u64 {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let now = since.map_or(0, |since| since.as_nanos() as u64);
-        now.saturating_sub(self.clock.now().as_nanos())
+        let now_ns = u64::try_from(unix_time().as_nanos()).unwrap_or(u64::MAX);
+        now_ns.saturating_sub(self.clock.now().as_nanos())
     }
 }
 
@@ -231,8 +231,8 @@ fn fill(span: &Recorded, names: &PolicyNames, began_unix_ns: u64, to: &mut api::
     let kind = if span.is_served { SpanKind::SERVER } else { SpanKind::CLIENT };
     to.set_name(&*method)
         .set_kind(kind)
-        .set_start_time_unix_nano(began_unix_ns + span.began_ns)
-        .set_end_time_unix_nano(began_unix_ns + span.ended_ns);
+        .set_start_time_unix_nano(began_unix_ns.saturating_add(span.began_ns))
+        .set_end_time_unix_nano(began_unix_ns.saturating_add(span.ended_ns));
     if span.code != "OK" {
         to.status_mut().set_code(StatusCode::ERROR).set_message(&*span.code);
     }

@@ -19,6 +19,7 @@ use petasos_base::{SystemClock, Time};
 use serde::Serialize;
 
 use super::roles::Role;
+use crate::unix_time::unix_time;
 
 /// Entries that are kept in memory: of changes, and as many of others.
 const KEPT_MAX: usize = 512;
@@ -118,7 +119,8 @@ impl Audit {
         message.truncate(message.floor_char_boundary(TEXT_BYTES_MAX));
         steps.shrink_to_fit();
         self.sequence += 1;
-        let (sequence, time_us, role) = (self.sequence, time_us(), role.name());
+        let time_us = i64::try_from(unix_time().as_micros()).unwrap_or(i64::MAX);
+        let (sequence, role) = (self.sequence, role.name());
         let entry = Entry {
             sequence,
             time_us,
@@ -201,12 +203,6 @@ fn shortened(mut steps: Vec<String>) -> Vec<String> {
         steps.push(format!("and {} more steps", all - kept));
     }
     steps
-}
-
-fn time_us() -> i64 {
-    #[expect(clippy::disallowed_methods, reason = "an audit log has the time of the day")]
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

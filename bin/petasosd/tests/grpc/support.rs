@@ -29,7 +29,7 @@ impl Application {
         let (tell, told) = mpsc::channel();
         let server = Server::builder().add(WorkServer::new(Worker(tell))).listen("127.0.0.1:0");
         let server = server.service(daemon.service("server")).start().unwrap();
-        Application { server: server, told }
+        Application { server, told }
     }
 
     /// Where it is called.
