@@ -32,7 +32,7 @@ mod stats;
 mod takeover;
 mod token;
 mod transport;
-mod unix_time;
+mod wall_time;
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};

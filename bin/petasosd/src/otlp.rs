@@ -21,7 +21,7 @@ use petasos_service::PolicyNames;
 use serde::Deserialize;
 
 use crate::transport::client_config;
-use crate::unix_time::unix_time;
+use crate::wall_time::unix_time;
 
 /// The part of OTLP that is used.
 pub mod api {

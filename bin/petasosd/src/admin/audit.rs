@@ -19,7 +19,7 @@ use petasos_base::{SystemClock, Time};
 use serde::Serialize;
 
 use super::roles::Role;
-use crate::unix_time::unix_time;
+use crate::wall_time::unix_time;
 
 /// Entries that are kept in memory: of changes, and as many of others.
 const KEPT_MAX: usize = 512;
