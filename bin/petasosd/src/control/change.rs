@@ -19,7 +19,7 @@ use crate::quotas::Quotas;
 pub struct Changed {
     /// What each step has done.
     pub done: Vec<String>,
-    /// What undoes it, the last first. None if it cannot be undone.
+    /// What undoes it, from the end. None if it cannot be undone.
     pub undo: Option<Vec<Undo>>,
 }
 

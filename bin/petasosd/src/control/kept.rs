@@ -90,8 +90,11 @@ impl World<'_> {
     /// Undoes the last change of a chain.
     ///
     /// # Errors
-    /// [`StepError::NotKept`]: it cannot be undone any more.
+    /// [`StepError::NotKept`]: it cannot be undone any more. [`StepError::HandingOver`].
     pub fn undo_change(&mut self, id: u64) -> Result<Undone, StepError> {
+        if self.control.is_handing_over {
+            return Err(StepError::HandingOver);
+        }
         self.control.forget_kept(self.first.now());
         let mut kept =
             self.control.kept.take_if(|kept| kept.id == id).ok_or(StepError::NotKept(id))?;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use petasos::{Channel, Code, Request, block_on};
-use petasos_admin::{AdminClient, ChangeRequest};
+use petasos_admin::{AdminClient, ChangeRequest, UndoRequest};
 use petasos_attach::hello::{Hello, Versions};
 use petasos_attach::reason::DetachCode;
 use petasos_attach::{Attachment, Ended};
@@ -71,15 +71,24 @@ fn refusal(socket: &OwnedFd) -> String {
     }
 }
 
-/// Adds a policy.
-fn change(chain: &Chain) -> Result<(), Code> {
+fn operator(chain: &Chain) -> AdminClient {
     let socket = chain.folder().join("admin.sock");
     let channel = Channel::builder(&format!("grpc+unix://{}", socket.display()));
-    let client = AdminClient::new(block_on(channel.connect()).unwrap());
+    AdminClient::new(block_on(channel.connect()).unwrap())
+}
+
+/// Undoes what nobody has done.
+fn undo(chain: &Chain) -> Code {
+    let undone = block_on(operator(chain).undo(Request::new(UndoRequest::new())));
+    undone.unwrap_err().code()
+}
+
+/// Adds a policy.
+fn change(chain: &Chain) -> Result<(), Code> {
     let mut request = ChangeRequest::new();
     let mut edit = request.edit();
     edit.steps_mut().add().add_policy_mut().set_application("*").set_kind("null");
-    let changed = block_on(client.change(Request::new(request)));
+    let changed = block_on(operator(chain).change(Request::new(request)));
     changed.map(drop).map_err(|status| status.code())
 }
 
@@ -118,6 +127,7 @@ fn garbage_stalls_and_a_second_successor_change_nothing() {
     say(&offered, &HELLO);
     assert!(hear(&offered) > 0);
     assert_eq!(change(&chain), Err(Code::Unavailable));
+    assert_eq!(undo(&chain), Code::Unavailable);
     say(&offered, b"garbage");
     assert!(refusal(&offered).contains("may not say"));
     assert_eq!(change(&chain), Ok(()));
