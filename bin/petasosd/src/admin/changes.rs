@@ -4,11 +4,18 @@ use petasos::{Msg, Status};
 use petasos_admin::{self as proto, STEPS_MAX};
 
 use super::service::Inner;
-use crate::control::prepare::{Ready, Survey, is_quick, prepare};
+use crate::control::prepare::{Survey, is_quick, prepare};
 use crate::control::{Keep, Undone};
 
 /// What each step has done, and the chain of changes that can be undone.
 type Done = (Vec<String>, Option<u64>);
+
+/// What came of a change without preparation.
+enum Tried {
+    Done(Done),
+    /// It has to be prepared.
+    TakesTime(Msg<proto::ChangeRequest>),
+}
 
 impl Inner {
     /// Does all steps, or none. Gives what each has done. A reload is of this text, if there is
@@ -26,11 +33,15 @@ impl Inner {
             }
             _ => {}
         }
-        let looked = self.ask(move |world| Ok((is_quick(world, request.steps()), request)));
-        let (is_quick, request) = looked.await?;
-        if is_quick {
-            return self.make(request, Vec::new()).await;
-        }
+        let keep = Keep::of(&request).map_err(Status::invalid_argument)?;
+        let quickly = self.ask(move |world| match is_quick(world, request.steps()) {
+            true => Ok(Tried::Done(world.change(request.steps(), Vec::new(), keep)?)),
+            false => Ok(Tried::TakesTime(request)),
+        });
+        let request = match quickly.await? {
+            Tried::Done(done) => return Ok(done),
+            Tried::TakesTime(request) => request,
+        };
         let _turn = self.preparing.lock().await;
         let (survey, request) =
             self.ask(move |world| Ok((Survey::take(world, request.steps()), request))).await?;
@@ -41,20 +52,7 @@ impl Inner {
         };
         let failed = |_| Status::internal("the change could not be prepared; nothing was done");
         let (ready, request) = tokio::task::spawn_blocking(work).await.map_err(failed)?;
-        self.make(request, ready).await
-    }
-
-    async fn make(
-        &self,
-        request: Msg<proto::ChangeRequest>,
-        ready: Vec<Ready>,
-    ) -> Result<Done, Status> {
-        let keep = Keep::of(&request).map_err(Status::invalid_argument)?;
-        self.ask(move |world| {
-            let done = world.change(request.steps(), ready, keep);
-            done.map_err(Status::from)
-        })
-        .await
+        self.ask(move |world| Ok(world.change(request.steps(), ready, keep)?)).await
     }
 
     /// Undoes the last change of a chain.
