@@ -17,7 +17,7 @@ use std::time::Duration;
 use petasos::{Channel, Msg, Request, Security, ServiceChoice, Status, TraceContext};
 use petasos_base::SystemClock;
 use petasos_engine::Policy;
-use petasos_service::PolicyNames;
+use petasos_service::{Host, PolicyNames};
 use serde::Deserialize;
 
 use crate::transport::client_config;
@@ -47,12 +47,12 @@ pub struct OtlpConfig {
     pub security: Security,
 }
 
-/// What there is to look at: the policies that record spans, and what numbers mean.
+/// What there is to look at: the policies that record spans, and who knows what numbers mean.
 pub struct Recorders {
     /// The policies.
     pub policies: Vec<Arc<dyn Policy>>,
-    /// The names.
-    pub names: PolicyNames,
+    /// It has the names.
+    pub host: Arc<Host>,
 }
 
 /// A span, as a policy reports it.
@@ -136,7 +136,7 @@ impl Exporter {
 
     /// Sends what was recorded since the last time.
     pub async fn export(&mut self, recorders: Recorders) {
-        let Recorders { policies, names } = recorders;
+        let Recorders { policies, host } = recorders;
         let reports = policies.iter().filter_map(|policy| {
             // What a plug-in of this name reports may be anything.
             serde_json::from_value::<Report>(policy.report()).ok()
@@ -151,6 +151,10 @@ impl Exporter {
             }
         }
         self.sent.retain(|context| kept.contains(context));
+        if fresh.is_empty() {
+            return;
+        }
+        let names = host.policy_names();
         for spans in fresh.chunks(SPANS_AT_A_TIME) {
             let request = request(spans, &names, self.began_unix_ns());
             match self.send(request).await {
@@ -164,7 +168,7 @@ impl Exporter {
                 }
             }
         }
-        self.is_failing &= fresh.is_empty();
+        self.is_failing = false;
     }
 
     async fn send(&self, request: Msg<ExportTraceServiceRequest>) -> Result<(), Status> {

@@ -19,6 +19,5 @@ pub async fn export(front: Front, mut exporter: Exporter) {
 /// None if no policy records spans.
 fn recorders(world: &World<'_>) -> Option<Recorders> {
     let policies: Vec<_> = world.control.policies_of("tracing").collect();
-    (!policies.is_empty())
-        .then(|| Recorders { policies, names: world.first.common.host.policy_names() })
+    (!policies.is_empty()).then(|| Recorders { policies, host: world.first.common.host.clone() })
 }
