@@ -7,7 +7,7 @@ use petasos_abi::Descriptor;
 use petasos_attach::ask::{Ask, NotDone};
 use petasos_attach::reason::Text;
 use petasos_attach::{Attached, Credentials, Event, Lane, LaneError, PushError};
-use petasos_base::{SystemClock, Time};
+use petasos_base::Time;
 use petasos_engine::Application as Number;
 use petasos_service::{BindError, Digest, Hub, HubError, Memory};
 use petasos_shm::{HeapKind, Outside, OwnedHeap};
@@ -175,61 +175,49 @@ impl Member {
     }
 
     /// Hears what the application says in its lane, unless it has used up what it may. Says whether
-    /// it said anything. `clock` is read if it is metered.
+    /// it said anything.
     ///
     /// # Errors
     /// Why it is to be given up.
-    pub fn hear_metered(
-        &mut self,
-        hub: &mut Hub<Heaps>,
-        now: Time,
-        clock: &SystemClock,
-    ) -> Result<bool, String> {
-        let Some(allowance) = &mut self.allowance else { return self.hear(hub, now) };
+    pub fn hear(&mut self, hub: &mut Hub<Heaps>, now: Time) -> Result<bool, String> {
+        let Some(allowance) = &mut self.allowance else { return self.hear_lane(hub, now) };
         let used_ns = hub.application(self.number).ok_or("it is gone")?.processor_ns();
         allowance.spend(used_ns - std::mem::replace(&mut self.processor_ns, used_ns));
         // One that is to end, or moves, is heard to its end.
         if !allowance.look(now) && self.ended.is_none() && self.moved == Moved::No {
             return Ok(false);
         }
-        self.metered(hub, clock, |member, hub| member.hear(hub, now))
+        self.metered(hub, |member, hub| member.hear_lane(hub, now))
     }
 
-    /// Tells the application what it is to be told. `clock` is read if it is metered.
+    /// Tells the application what it is to be told, as long as its ring has room. Says whether
+    /// there was anything.
     ///
     /// # Errors
     /// Why it is to be given up.
-    pub fn tell_metered(
-        &mut self,
-        hub: &mut Hub<Heaps>,
-        clock: &SystemClock,
-    ) -> Result<bool, String> {
-        match self.is_metered() {
-            true => self.metered(hub, clock, Member::tell),
-            false => self.tell(hub),
-        }
+    pub fn tell(&mut self, hub: &mut Hub<Heaps>) -> Result<bool, String> {
+        self.metered(hub, Member::tell_lane)
     }
 
-    /// Does something for the application, and takes the time if that moves anything.
+    /// Does something for the application. If it is metered, that is charged if it moves anything.
     fn metered(
         &mut self,
         hub: &mut Hub<Heaps>,
-        clock: &SystemClock,
         work: impl FnOnce(&mut Member, &mut Hub<Heaps>) -> Result<bool, String>,
     ) -> Result<bool, String> {
-        let begin = clock.now();
+        let Some(begin) = self.allowance.as_ref().map(Allowance::now) else {
+            return work(self, hub);
+        };
         let has_moved = work(self, hub)?;
+        let end = self.allowance.as_ref().map_or(begin, Allowance::now);
         if has_moved && let Some(application) = hub.application(self.number) {
-            application.charge_processor(clock.now().nanos_since(begin));
+            application.charge_processor(end.nanos_since(begin));
         }
         Ok(has_moved)
     }
 
     /// Hears what the application says in its lane. Says whether it said anything.
-    ///
-    /// # Errors
-    /// Why it is to be given up.
-    fn hear(&mut self, hub: &mut Hub<Heaps>, now: Time) -> Result<bool, String> {
+    fn hear_lane(&mut self, hub: &mut Hub<Heaps>, now: Time) -> Result<bool, String> {
         let mut has_said = false;
         let application = hub.application(self.number).ok_or("it is gone")?;
         let mut said = Descriptor::default();
@@ -255,12 +243,7 @@ impl Member {
         Ok(has_said)
     }
 
-    /// Tells the application what it is to be told, as long as its ring has room. Says whether
-    /// there was anything.
-    ///
-    /// # Errors
-    /// Why it is to be given up.
-    fn tell(&mut self, hub: &mut Hub<Heaps>) -> Result<bool, String> {
+    fn tell_lane(&mut self, hub: &mut Hub<Heaps>) -> Result<bool, String> {
         let Some(application) = hub.application(self.number) else { return Ok(false) };
         if let Some(bytes) = application.wants_memory() {
             // Without more, messages wait until the application releases others.

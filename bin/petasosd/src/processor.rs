@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use petasos_base::Time;
+use petasos_base::{SystemClock, Time};
 use thiserror::Error;
 
 /// What may be used at once by an application that has used nothing for a while.
@@ -56,6 +56,7 @@ impl Share {
 #[derive(Debug)]
 pub struct Allowance {
     share: Share,
+    clock: SystemClock,
     credit_ns: f64,
     filled_at: Time,
     /// As of the last look: it had used more than it may.
@@ -65,7 +66,13 @@ pub struct Allowance {
 impl Allowance {
     /// An empty one: who attaches again gains nothing by that.
     pub fn new(share: Share, now: Time) -> Allowance {
-        Allowance { share, credit_ns: 0.0, filled_at: now, is_spent: false }
+        let clock = SystemClock::default();
+        Allowance { share, clock, credit_ns: 0.0, filled_at: now, is_spent: false }
+    }
+
+    /// The time by which work is measured.
+    pub fn now(&self) -> Time {
+        self.clock.now()
     }
 
     /// So much was used.

@@ -154,15 +154,14 @@ impl Runtime {
     /// them beyond the host. Says whether anything moved.
     pub fn turn(&mut self, now: Time, carry: impl FnOnce(&mut Hub<Heaps>, Time) -> bool) -> bool {
         let mut has_moved = self.open_letters(now);
-        let clock = self.clock.clone();
-        has_moved |= self.each(now, |member, hub| member.hear_metered(hub, now, &clock));
+        has_moved |= self.each(now, |member, hub| member.hear(hub, now));
         self.turns = self.turns.wrapping_add(1);
         let has_budgets = self.common.has_budgets.load(Ordering::Relaxed);
         let every = if has_budgets { SAMPLE_BUDGETS_EVERY } else { SAMPLE_EVERY };
         let is_sampled = self.turns.is_multiple_of(every);
         has_moved |= match (self.is_metered, is_sampled) {
-            (true, _) => self.hub.turn_metered(now, is_sampled, &|| clock.now()),
-            (false, true) => self.hub.turn_sampled(now, &|| clock.now()),
+            (true, _) => self.hub.turn_metered(now, is_sampled, &|| self.clock.now()),
+            (false, true) => self.hub.turn_sampled(now, &|| self.clock.now()),
             (false, false) => self.hub.turn(now),
         };
         has_moved |= carry(&mut self.hub, now);
@@ -171,7 +170,7 @@ impl Runtime {
             self.post.send(to, letter);
         }
         self.post.ring_all();
-        has_moved | self.each(now, |member, hub| member.tell_metered(hub, &clock))
+        has_moved | self.each(now, Member::tell)
     }
 
     fn open_letters(&mut self, now: Time) -> bool {
