@@ -15,6 +15,7 @@ mod tables;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches};
@@ -26,6 +27,7 @@ use crate::plugins::{Plugin, Plugins};
 use crate::policies::{self, Before, Rule};
 use crate::quotas::Quotas;
 use crate::source::Source;
+use crate::transport::Peers;
 use arguments::Arguments;
 use tables::Tables;
 
@@ -60,7 +62,7 @@ pub struct Whole {
     /// What applications may have.
     pub quotas: Quotas,
     /// Other hosts.
-    pub peers: crate::transport::Peers,
+    pub peers: Peers,
 }
 
 /// Why there is no configuration.
@@ -155,7 +157,7 @@ fn wanted(list: &[(String, PathBuf)], before: &Plugins) -> Result<Plugins, Strin
         let there = before.find(name).filter(|there| there.path == *path).cloned();
         let plugin = match there {
             Some(there) => there,
-            None => std::sync::Arc::new(Plugin::load(name, path)?),
+            None => Arc::new(Plugin::load(name, path)?),
         };
         plugins.put(plugin)?;
     }
@@ -187,7 +189,7 @@ fn merged(
     fixed.retain(|key, _| !LIVE.contains(&&**key));
     let (program, given) = arguments.split_at(arguments.len().min(1));
     let all = [program, &list, given].concat();
-    let options = Options::command().no_binary_name(false).try_get_matches_from(all);
+    let options = Options::command().try_get_matches_from(all);
     let options = options.and_then(|matches| Options::from_arg_matches(&matches));
     let options = options.map_err(|error| arguments::explain(&error))?;
     check(&options)?;

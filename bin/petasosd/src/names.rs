@@ -51,14 +51,21 @@ impl FromStr for Account {
 /// `NAME=uid:N` or `NAME=gid:N`.
 pub fn parse_name(text: &str) -> Result<(String, Account), String> {
     let (name, account) = text.split_once('=').ok_or("give NAME=uid:N or NAME=gid:N")?;
-    match is_name(name) {
-        true => Ok((name.to_owned(), account.parse()?)),
-        false => Err("a name has 1 to 64 of the characters A-Z a-z 0-9 . _ - /".to_owned()),
-    }
+    check_name(name)?;
+    Ok((name.to_owned(), account.parse()?))
+}
+
+/// Whether something can be called so.
+///
+/// # Errors
+/// What a name is.
+pub fn check_name(name: &str) -> Result<(), &'static str> {
+    let form = "a name has 1 to 64 of the characters A-Z a-z 0-9 . _ - /";
+    is_name(name).then_some(()).ok_or(form)
 }
 
 /// D1: what an application can be called.
-pub fn is_name(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     let is_one = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
     (1..=64).contains(&name.len()) && name.bytes().all(is_one)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use petasos_engine::PolicyKind;
 use petasos_plugin::{Mapping, Trial, Watch};
 
-use crate::names::is_name;
+use crate::names::check_name;
 
 /// The only argument of this program when it tries a plug-in, and does nothing else.
 pub const TRY_PLUGIN: &str = "--try-plugin";
@@ -44,10 +44,7 @@ impl Plugin {
         if petasos_engines::find(name).is_some() {
             return Err(format!("plug-in `{name}`: there is a kind of that name"));
         }
-        if !is_name(name) {
-            let form = "a name has 1 to 64 of the characters A-Z a-z 0-9 . _ - /";
-            return Err(format!("plug-in `{name}`: {form}"));
-        }
+        check_name(name).map_err(|form| format!("plug-in `{name}`: {form}"))?;
         let (kind, watch) = load_kind(name, path).map_err(place)?;
         Ok(Plugin { name: name.to_owned(), path: path.to_owned(), kind, watch })
     }

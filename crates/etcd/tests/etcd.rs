@@ -48,17 +48,6 @@ fn reach(client: &GreeterClient, services: &[&Service]) {
     });
 }
 
-/// Writes a key as a foreign program would. An etcd that has just started resets connections.
-fn put(etcd: &Etcd, key: &str, value: &str) {
-    let target = format!("grpc://{}", etcd.address);
-    until(|| {
-        let Ok(channel) = block_on(Channel::connect(&target)) else { return false };
-        let mut put = api::PutRequest::new();
-        put.set_key(key.as_bytes()).set_value(value.as_bytes());
-        block_on(api::KVClient::new(channel).put(put)).is_ok()
-    });
-}
-
 #[test]
 fn servers_come_and_go() {
     let Some(mut etcd) = Etcd::start("come") else { return };
@@ -73,8 +62,8 @@ fn servers_come_and_go() {
     let _second = register(&etcd, "test/guide", addresses[1]);
     reach(&client, &[&services[0], &services[1]]);
     // What is beside the prefix, or no address, is passed over.
-    put(&etcd, "test/guide2/x", &addresses[2].to_string());
-    put(&etcd, "test/guide/broken", "nowhere");
+    etcd.put("test/guide2/x", &addresses[2].to_string());
+    etcd.put("test/guide/broken", "nowhere");
     block_on(first.end());
     let mut rest = 0;
     until(|| {
@@ -103,7 +92,7 @@ fn plain_values_and_names_are_addresses() {
         let channel = block_on(Channel::connect(&format!("grpc://{}", etcd.address)));
         channel.is_ok()
     });
-    put(&etcd, "plain/a", &format!("localhost:{port}"));
+    etcd.put("plain/a", &format!("localhost:{port}"));
     reach(&client(&etcd, "plain"), &[&service]);
 }
 

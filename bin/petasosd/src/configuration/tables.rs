@@ -22,7 +22,7 @@ use petasos_admin as proto;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::names::{Account, is_name};
+use crate::names::{Account, check_name};
 use crate::policies::Line;
 use crate::quotas::Quotas;
 
@@ -101,9 +101,7 @@ impl Application {
         quotas: &mut Quotas,
         applications: &mut Vec<(String, Account)>,
     ) -> Result<(), String> {
-        if !is_name(name) {
-            return Err("a name has 1 to 64 of the characters A-Z a-z 0-9 . _ - /".to_owned());
-        }
+        check_name(name)?;
         if self.accounts.as_ref().is_some_and(Vec::is_empty) {
             return Err(
                 "an empty list would let everybody have the name: leave it out for that, or \

@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use petasos::{Channel, Code, block_on};
+use petasos::Code;
 use petasos_admin::{ListQuotasRequest, StepMut};
 use petasos_attach::Attachment;
 use petasos_attach::hello::Hello;
-use petasos_etcd::api;
 
 use crate::admin::Operator;
 use crate::cluster::Etcd;
 use crate::servers::until;
 use crate::support::*;
+
+/// Where the configuration is in etcd.
+const KEY: &str = "petasos/config";
 
 /// A file of this test's.
 struct Config(PathBuf);
@@ -175,35 +177,35 @@ fn a_signal_reloads_and_is_written_down() {
 #[test]
 fn a_configuration_in_etcd_is_followed_while_etcd_comes_and_goes() {
     let Some(mut etcd) = Etcd::start("config") else { return };
-    let source = etcd.target("petasos/config");
+    let source = etcd.target(KEY);
     let start = || Daemon::start_failing(&["--config", &source]);
     let said = start();
     assert!(said.contains(&format!("cannot read {source}: there is no such key")), "{said}");
-    put(&etcd, "quota.items = 'x'");
+    etcd.put(KEY, "quota.items = 'x'");
     let said = start();
     assert!(said.contains(&format!("{source}: `quota`: ")), "{said}");
-    put(&etcd, "quota.items = 100");
+    etcd.put(KEY, "quota.items = 100");
     let daemon = Daemon::start_more("config-etcd", None, &["--config", &*source]);
     let operator = Operator::of(&daemon);
     assert_eq!(items_of_others(&operator), 100);
-    put(&etcd, "quota.items = 200");
+    etcd.put(KEY, "quota.items = 200");
     assert_eq!(reloads(&operator, "Etcd", 1).0, "OK");
     assert_eq!(items_of_others(&operator), 200);
-    put(&etcd, "quota.items = 0");
+    etcd.put(KEY, "quota.items = 0");
     let (status, why) = reloads(&operator, "Etcd", 2);
     assert!(status == "FAILED_PRECONDITION" && why.contains("items_max is 1 to"), "{why}");
     // What cannot be applied yet is tried again.
     let policies = Config::new("etcd-policies", "[]");
     let path = policies.0.display().to_string();
     std::fs::remove_file(&path).unwrap();
-    put(&etcd, &format!("quota.items = 250\npolicies = '{path}'"));
+    etcd.put(KEY, &format!("quota.items = 250\npolicies = '{path}'"));
     let (status, why) = reloads(&operator, "Etcd", 3);
     assert!(status == "FAILED_PRECONDITION" && why.contains(&path), "{why}");
     assert_eq!(items_of_others(&operator), 200);
     policies.write("[]");
     assert_eq!(reloads(&operator, "Etcd", 4).0, "OK");
     assert_eq!(items_of_others(&operator), 250);
-    put(&etcd, "quota.items = 200");
+    etcd.put(KEY, "quota.items = 200");
     assert_eq!(reloads(&operator, "Etcd", 5).0, "OK");
     // What is in force stays while etcd is away, and what changed meanwhile is found.
     etcd.stop();
@@ -212,18 +214,7 @@ fn a_configuration_in_etcd_is_followed_while_etcd_comes_and_goes() {
     assert!(why.starts_with(&format!("all stays as it is: cannot read {source}: ")), "{why}");
     assert_eq!(items_of_others(&operator), 200);
     assert!(etcd.run());
-    put(&etcd, "quota.items = 300");
+    etcd.put(KEY, "quota.items = 300");
     assert_eq!(reloads(&operator, "Etcd", 6).0, "OK");
     assert_eq!(items_of_others(&operator), 300);
-}
-
-/// Writes the configuration. An etcd that has just started resets connections.
-fn put(etcd: &Etcd, value: &str) {
-    let target = format!("grpc://{}", etcd.address);
-    until(|| {
-        let Ok(channel) = block_on(Channel::connect(&target)) else { return false };
-        let mut put = api::PutRequest::new();
-        put.set_key(&b"petasos/config"[..]).set_value(value.as_bytes());
-        block_on(api::KVClient::new(channel).put(put)).is_ok()
-    });
 }

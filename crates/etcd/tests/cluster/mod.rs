@@ -1,10 +1,12 @@
 //! An etcd on ports of loopback that were free, with a folder of its own; it ends with the test.
+#![allow(dead_code, reason = "each program of tests uses its own part")]
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use petasos::Pem;
+use petasos::{Channel, Pem, block_on};
+use petasos_etcd::api;
 
 use crate::servers::until;
 
@@ -83,6 +85,17 @@ impl Etcd {
             let _ = process.kill();
             let _ = process.wait();
         }
+    }
+
+    /// Writes a key as a foreign program would. An etcd that has just started resets connections.
+    pub fn put(&self, key: &str, value: &str) {
+        let target = format!("grpc://{}", self.address);
+        until(|| {
+            let Ok(channel) = block_on(Channel::connect(&target)) else { return false };
+            let mut put = api::PutRequest::new();
+            put.set_key(key.as_bytes()).set_value(value.as_bytes());
+            block_on(api::KVClient::new(channel).put(put)).is_ok()
+        });
     }
 
     pub fn target(&self, prefix: &str) -> String {

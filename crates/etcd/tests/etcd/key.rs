@@ -4,7 +4,6 @@ use petasos::{Code, ConnectError, TargetError};
 use petasos_etcd::EtcdOptions;
 
 use crate::cluster::Etcd;
-use crate::put;
 use crate::servers::PATIENCE;
 
 /// Runs a future with the context of a runtime.
@@ -17,9 +16,9 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 #[test]
 fn a_key_is_read_and_its_changes_are_followed() {
     let Some(mut etcd) = Etcd::start("key") else { return };
-    put(&etcd, "service/config", "one");
+    etcd.put("service/config", "one");
     // Keys that only begin alike are others.
-    put(&etcd, "service/config/more", "other");
+    etcd.put("service/config/more", "other");
     let key = EtcdOptions::new().key(&etcd.target("service/config")).expect("it is a target");
     assert_eq!(run(key.get()).expect("etcd answers"), Some(b"one".to_vec()));
     let none = EtcdOptions::new().key(&etcd.target("service/none")).expect("it is a target");
@@ -28,14 +27,14 @@ fn a_key_is_read_and_its_changes_are_followed() {
     let mut follower = key.clone().follow(Some(b"one".to_vec()));
     let followed = std::thread::scope(|scope| {
         let followed = scope.spawn(|| run(follower.changed()));
-        put(&etcd, "service/config", "one");
-        put(&etcd, "service/other", "two");
-        put(&etcd, "service/config", "two");
+        etcd.put("service/config", "one");
+        etcd.put("service/other", "two");
+        etcd.put("service/config", "two");
         followed.join().expect("it does not panic")
     });
     assert_eq!(followed.expect("etcd answers"), Some(b"two".to_vec()));
     // What has changed while nobody waited is found.
-    put(&etcd, "service/config", "\0three");
+    etcd.put("service/config", "\0three");
     assert_eq!(run(follower.changed()).expect("etcd answers"), Some(b"\0three".to_vec()));
 
     etcd.stop();
