@@ -61,6 +61,14 @@ impl Failed {
         Failed { what: format!("{place}: {}{outcome}", self.what), ..self }
     }
 
+    /// Whether a call has failed in a way that leaves open what it did.
+    pub fn is_uncertain(&self) -> bool {
+        use Code::{Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown};
+        self.code.is_some_and(|code| {
+            [Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown].contains(&code)
+        })
+    }
+
     /// The exit status of the process.
     pub fn exit_code(&self) -> u8 {
         self.code.map_or(1, |code| STATUS_BASE + code as u8)

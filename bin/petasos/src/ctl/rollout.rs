@@ -162,7 +162,11 @@ impl<'a> Progress<'a> {
         for &name in &hosts {
             self.check_interrupted()?;
             let host = self.hosts.get_mut(name).expect("it was checked");
-            let done = host.change(&stage.steps, self.undo_s).map_err(|failed| at(name, failed))?;
+            let done = host.change(&stage.steps, self.undo_s).map_err(|failed| {
+                let is_open = failed.is_uncertain();
+                let open = "; whether it has changed is not known: see `petasos ctl audit` there";
+                failed.in_context(name, if is_open { open } else { "" })
+            })?;
             self.changed.push(name);
             for line in done {
                 self.say(number, name, &line)?;
