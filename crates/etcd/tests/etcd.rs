@@ -15,7 +15,7 @@ use cluster::{Etcd, free_address};
 use greeter::generated::GreeterClient;
 use greeter::{Service, name};
 use petasos::{Balance, Channel, Code, ConnectError, Request, TargetError, block_on};
-use petasos_etcd::{RegisterError, Registration, api};
+use petasos_etcd::{RegisterError, Registration};
 use servers::{PATIENCE, start, until};
 
 const LIFE: Duration = Duration::from_secs(3);
