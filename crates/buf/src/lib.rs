@@ -16,6 +16,7 @@ mod layout;
 pub mod memory;
 mod msgbuf;
 mod pool;
+mod segment;
 mod spare;
 mod tail;
 
@@ -24,5 +25,6 @@ pub use huge::HugePages;
 pub use layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN, SPARE_BYTES_MIN};
 pub use msgbuf::MsgBuf;
 pub use pool::{Pool, PoolConfig, PoolError, PoolStats};
+pub use segment::{Segment, SharedMemory};
 pub use spare::{SPARE_KEPT_BYTES_MAX, give_spare, take_spare};
 pub use tail::SEGMENTS_MAX;

@@ -4,8 +4,7 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
-use bytes::Bytes;
-
+use crate::Segment;
 use crate::layout::{HEADER_BYTES, PAYLOAD_BYTES_MIN};
 use crate::memory;
 use crate::tail::Tail;
@@ -173,7 +172,7 @@ impl MsgBuf {
     /// If there is a tail already, if there are more than [`crate::SEGMENTS_MAX`] segments, or if
     /// the message's length does not fit 32 bits. Callers limit sizes well below that.
     #[cold]
-    pub fn attach(&mut self, segments: Vec<Bytes>) {
+    pub fn attach(&mut self, segments: Vec<Segment>) {
         assert!(!self.has_tail(), "a message has one tail");
         let tail = Tail::new(segments);
         let fits = u32::try_from(self.own_len() + tail.bytes()).is_ok();
@@ -206,14 +205,14 @@ impl MsgBuf {
 
     /// Removes the tail and returns it, to be attached to another buffer ([`MsgBuf::attach`]). None
     /// of it has been sent.
-    pub fn take_tail(&mut self) -> Vec<Bytes> {
+    pub fn take_tail(&mut self) -> Vec<Segment> {
         let numbers = self.numbers_mut();
         numbers.len -= core::mem::take(&mut numbers.tail_bytes);
         numbers.tail.take().map_or_else(Vec::new, |tail| tail.into_segments())
     }
 
     /// What was attached ([`MsgBuf::attach`]) and not taken, in order.
-    pub fn attached(&self) -> &[Bytes] {
+    pub fn attached(&self) -> &[Segment] {
         self.tail().map_or(&[], Tail::segments)
     }
 
@@ -221,6 +220,20 @@ impl MsgBuf {
     #[inline]
     pub fn has_tail(&self) -> bool {
         self.numbers().tail_bytes != 0
+    }
+
+    /// Whether a part of the tail lies in memory that somebody else may write. Packets of such a
+    /// message are best copied one by one as they are sent ([`MsgBuf::copy_range`]): what
+    /// [`MsgBuf::write_header`] has copied is kept until the message is gone.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.has_tail() && self.has_shared()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_shared(&self) -> bool {
+        self.tail().is_some_and(Tail::is_shared)
     }
 
     #[inline]

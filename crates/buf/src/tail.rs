@@ -1,23 +1,24 @@
 //! Bytes that are sent after a buffer's own data, without a copy.
 //!
-//! A packet that lies within one piece (the buffer's own data, or a segment) is sent as its header
-//! and that piece. A packet that spans pieces is copied once, behind its header, and sent from the
-//! copy. So a packet never has more than two pieces, and a long message has only as many copied
-//! packets as there are boundaries between pieces.
+//! A packet that lies within one piece (the buffer's own data, or an owned segment) is sent as its
+//! header and that piece. A packet that spans pieces is copied once, behind its header, and sent
+//! from the copy. So a packet never has more than two pieces, and a long message has only as many
+//! copied packets as there are boundaries between pieces. Packets of shared segments are copied,
+//! too: whoever sends many of them copies them to a place of its own instead (see
+//! [`is_shared`](crate::MsgBuf::is_shared)).
 //!
 //! Invariants: no segment is empty; `headers` has an entry for each packet up to the last that was
 //! written, but only those of packets within one piece are valid; `stitched` has each other packet
 //! once.
 
-use bytes::Bytes;
-
+use crate::Segment;
 use crate::layout::HEADER_BYTES;
 
 /// The most segments that a tail can have.
 pub const SEGMENTS_MAX: usize = 32;
 
 pub(crate) struct Tail {
-    segments: Vec<Bytes>,
+    segments: Vec<Segment>,
     headers: Vec<[u8; HEADER_BYTES]>,
     /// Packets that span pieces, by index, header first.
     stitched: Vec<(u32, Vec<u8>)>,
@@ -26,23 +27,28 @@ pub(crate) struct Tail {
 impl Tail {
     /// # Panics
     /// If there are more than [`SEGMENTS_MAX`].
-    pub(crate) fn new(mut segments: Vec<Bytes>) -> Tail {
+    pub(crate) fn new(mut segments: Vec<Segment>) -> Tail {
         assert!(segments.len() <= SEGMENTS_MAX, "a tail of a few segments");
         segments.retain(|segment| !segment.is_empty());
         Tail { segments, headers: Vec::new(), stitched: Vec::new() }
     }
 
-    pub(crate) fn segments(&self) -> &[Bytes] {
+    pub(crate) fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    pub(crate) fn into_segments(self) -> Vec<Bytes> {
+    pub(crate) fn into_segments(self) -> Vec<Segment> {
         self.segments
+    }
+
+    /// Whether some bytes lie in memory that somebody else may write.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.segments.iter().any(|segment| segment.owned().is_none())
     }
 
     /// Bytes of all segments.
     pub(crate) fn bytes(&self) -> usize {
-        self.segments.iter().map(Bytes::len).sum()
+        self.segments.iter().map(Segment::len).sum()
     }
 
     /// Writes the header of packet `index`, where packets carry `payload_bytes` each and the
@@ -90,20 +96,20 @@ impl Tail {
     ///
     /// # Panics
     /// If there are fewer bytes than `to` has.
-    pub(crate) fn copy_range(&self, own: &[u8], start: usize, mut to: &mut [u8]) {
-        let mut skipped = start;
+    pub(crate) fn copy_range(&self, own: &[u8], start: usize, to: &mut [u8]) {
+        let (mut skipped, mut to) = (start, to);
         for piece in self.pieces(own) {
-            let from = &piece[skipped.min(piece.len())..];
-            skipped -= piece.len() - from.len();
-            let (now, later) = to.split_at_mut(from.len().min(to.len()));
-            now.copy_from_slice(&from[..now.len()]);
+            let at = skipped.min(piece.len());
+            skipped -= at;
+            let (now, later) = to.split_at_mut((piece.len() - at).min(to.len()));
+            piece.copy_to(at, now);
             to = later;
         }
         assert!(to.is_empty(), "the message has such a range");
     }
 
-    fn pieces<'a>(&'a self, own: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        core::iter::once(own).chain(self.segments.iter().map(Bytes::as_ref))
+    fn pieces<'a>(&'a self, own: &'a [u8]) -> impl Iterator<Item = Piece<'a>> {
+        core::iter::once(Piece::Own(own)).chain(self.segments.iter().map(Piece::Segment))
     }
 
     /// Where packet `index` begins in the message, and its bytes.
@@ -113,12 +119,12 @@ impl Tail {
         (start, rest.expect("the message has such a packet").min(payload_bytes))
     }
 
-    /// `bytes` from `start` on, if they lie within one piece.
+    /// `bytes` from `start` on, if they lie within one piece that nobody writes.
     fn piece<'a>(&'a self, own: &'a [u8], start: usize, bytes: usize) -> Option<&'a [u8]> {
         let mut start = start;
         for piece in self.pieces(own) {
             if start < piece.len() {
-                return piece[start..].get(..bytes);
+                return piece.slice()?[start..].get(..bytes);
             }
             start -= piece.len();
         }
@@ -126,10 +132,44 @@ impl Tail {
     }
 }
 
+/// A piece of a message.
+enum Piece<'a> {
+    Own(&'a [u8]),
+    Segment(&'a Segment),
+}
+
+impl<'a> Piece<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Own(own) => own.len(),
+            Piece::Segment(segment) => segment.len(),
+        }
+    }
+
+    fn copy_to(&self, at: usize, to: &mut [u8]) {
+        match self {
+            _ if to.is_empty() => {}
+            Piece::Own(own) => to.copy_from_slice(&own[at..at + to.len()]),
+            Piece::Segment(segment) => segment.copy_to(at, to),
+        }
+    }
+
+    fn slice(&self) -> Option<&'a [u8]> {
+        match self {
+            Piece::Own(own) => Some(own),
+            Piece::Segment(segment) => segment.owned().map(|bytes| &bytes[..]),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use bytes::Bytes;
+
     use super::*;
-    use crate::MsgBuf;
+    use crate::{MsgBuf, SharedMemory};
 
     /// A message of pieces of these lengths, the first in the buffer, and its bytes.
     fn message(lengths: &[usize]) -> (MsgBuf, Vec<u8>) {
@@ -139,7 +179,7 @@ mod tests {
         let mut start = lengths[0];
         let segments = lengths[1..].iter().map(|len| {
             start += len;
-            shared.slice(start - len..start)
+            Segment::Owned(shared.slice(start - len..start))
         });
         buf.attach(segments.collect());
         (buf, bytes)
@@ -186,13 +226,47 @@ mod tests {
     fn only_packets_across_pieces_are_copied() {
         let long = Bytes::from(vec![5; 10_000]);
         let mut buf = MsgBuf::from_slice(&[1; 24]);
-        buf.attach(vec![long.clone()]);
+        buf.attach(vec![long.clone().into()]);
         packets(&mut buf, 1000, 0);
         for index in 1..10 {
             let (_, body) = buf.packet(index, 1000);
             let at = index as usize * 1000 - 24;
             assert_eq!(body.as_ptr(), long[at..].as_ptr(), "where it lies");
         }
+    }
+
+    /// Memory that tests write while a message has it.
+    #[derive(Debug)]
+    struct Written(Mutex<Vec<u8>>);
+
+    impl SharedMemory for Written {
+        fn bytes(&self) -> usize {
+            self.0.lock().expect("nobody panics").len()
+        }
+
+        fn copy_to(&self, at: usize, to: &mut [u8]) {
+            let bytes = self.0.lock().expect("nobody panics");
+            to.copy_from_slice(&bytes[at..at + to.len()]);
+        }
+    }
+
+    #[test]
+    fn packets_of_shared_memory_have_what_is_there_when_they_are_made() {
+        let memory = Arc::new(Written(Mutex::new(vec![7; 5000])));
+        let mut buf = MsgBuf::from_slice(&[1; 24]);
+        let end = Segment::Owned(Bytes::from_static(&[3; 10]));
+        buf.attach(vec![Segment::Shared(memory.clone()), end]);
+        assert!(buf.is_shared() && buf.len() == 5034);
+        let expected = |leaf: u8| [&[1; 24][..], &[leaf; 5000], &[3; 10]].concat();
+        assert_eq!(packets(&mut buf, 1000, 0), expected(7));
+        memory.0.lock().expect("nobody panics").fill(9);
+        let mut whole = vec![0; 5034];
+        buf.copy_range(0, &mut whole);
+        assert_eq!(whole, expected(9));
+        assert_eq!(packets(&mut buf, 1000, 0), expected(9));
+        buf.flatten();
+        assert_eq!((buf.as_slice(), buf.is_shared()), (&expected(9)[..], false));
+        assert_eq!(Arc::strong_count(&memory), 1, "nothing is kept");
     }
 
     #[test]
@@ -227,15 +301,15 @@ mod tests {
         let segment = Bytes::from(vec![1; 2000]);
         let mut buf = MsgBuf::new(16);
         buf.skip(8);
-        buf.attach(vec![segment.clone(), Bytes::new()]);
+        buf.attach(vec![segment.clone().into(), Bytes::new().into()]);
         assert_eq!((buf.len(), buf.as_slice().len(), buf.has_tail()), (2008, 8, true));
         buf.rewind();
         assert_eq!((buf.len(), buf.has_tail(), segment.is_unique()), (16, false, true));
-        buf.attach(vec![segment.clone()]);
+        buf.attach(vec![segment.clone().into()]);
         drop(buf);
         assert!(segment.is_unique(), "nothing is kept");
         let mut plain = MsgBuf::new(5);
-        plain.attach(vec![Bytes::new()]);
+        plain.attach(vec![Bytes::new().into()]);
         assert!(!plain.has_tail());
     }
 

@@ -106,8 +106,6 @@ pub(crate) struct TxQueue {
     /// How many bytes of the stage are in use.
     pub(crate) staged: usize,
     open: OpenTrain,
-    /// A buffer for assembling a packet that lies in several pieces; reused.
-    part: Vec<u8>,
     /// Items that the packet I/O has accepted.
     pub(crate) sent: usize,
     /// Where a flush collects refused items; empty between flushes.
@@ -119,8 +117,8 @@ pub(crate) struct TxQueue {
 impl Default for TxQueue {
     fn default() -> TxQueue {
         let stage = vec![0; STAGE_BYTES_MIN];
-        let (items, part, left) = (Vec::new(), Vec::new(), Vec::new());
-        TxQueue { items, stage, staged: 0, open: CLOSED, part, sent: 0, left, unsealed: 0 }
+        let (items, left) = (Vec::new(), Vec::new());
+        TxQueue { items, stage, staged: 0, open: CLOSED, sent: 0, left, unsealed: 0 }
     }
 }
 
@@ -170,12 +168,10 @@ impl TxQueue {
             return self.push_part(route, header, message, (index, payload_bytes), sealer);
         }
         let start = index as usize * payload_bytes;
-        let mut part = core::mem::take(&mut self.part);
-        part.resize((message.len() - start).min(payload_bytes), 0);
-        message.copy_range(start, &mut part);
+        let bytes = (message.len() - start).min(payload_bytes);
         let padded = message.len() <= payload_bytes;
-        self.push_copy(route, header, &part, padded, sealer);
-        self.part = part;
+        let fill = |to: &mut [u8]| message.copy_range(start, to);
+        self.push_filled(route, header, (bytes, fill), padded, sealer);
     }
 
     /// Queues a copy of a message's only packet, in a session without checksums; its payload has at
@@ -224,16 +220,30 @@ impl TxQueue {
         padded: bool,
         sealer: Option<&mut Sealer>,
     ) {
+        let fill = |to: &mut [u8]| to.copy_from_slice(payload);
+        self.push_filled(route, header, (payload.len(), fill), padded, sealer);
+    }
+
+    /// Queues a packet with a payload of so many bytes, which is written to where it is sent from.
+    #[inline(always)]
+    fn push_filled(
+        &mut self,
+        route: Route,
+        header: Header,
+        (bytes, fill): (usize, impl FnOnce(&mut [u8])),
+        padded: bool,
+        sealer: Option<&mut Sealer>,
+    ) {
         let start = self.staged;
         let trailer = match sealer {
             _ if !header.has_checksum() => 0,
             None => CHECKSUM_BYTES,
             Some(_) => SEAL_BYTES,
         };
-        let mut end = start + HEADER_BYTES + payload.len();
+        let mut end = start + HEADER_BYTES + bytes;
         self.reserve(end + PADDING_BYTES_MAX + trailer);
         self.stage[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        self.stage[start + HEADER_BYTES..end].copy_from_slice(payload);
+        fill(&mut self.stage[start + HEADER_BYTES..end]);
         if trailer != 0 {
             // The padding comes before the checksum or tag, which covers it (W12, W27).
             let padding = self.open.padding(route, end - start + trailer);

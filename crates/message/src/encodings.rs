@@ -15,7 +15,9 @@ use crate::msg::Msg;
 use crate::part::Message;
 use crate::plan::{Plan, Step};
 use crate::protobuf::{DecodeLimits, Input, append, decode, encode};
-use crate::{ADOPT_BYTES_MIN, DEPTH_MAX, DecodeError, EncodeError, MESSAGE_BYTES_MAX, is_aligned};
+use crate::{
+    ADOPT_BYTES_MIN, DEPTH_MAX, DecodeError, EncodeError, MESSAGE_BYTES_MAX, Segment, is_aligned,
+};
 
 impl<T: Message> Msg<T> {
     /// The message's image, after [`ROOM_BYTES`] for the caller to fill. It is not copied if it was
@@ -106,7 +108,7 @@ impl<T: Message> Msg<T> {
         }
         let mut attached = buf.take_tail();
         heap::recycle(buf);
-        let (1, Some(image)) = (attached.len(), attached.pop()) else {
+        let (1, Some(Segment::Owned(image))) = (attached.len(), attached.pop()) else {
             return Err(DecodeError::Truncated);
         };
         T::validate(&image)?;

@@ -17,13 +17,13 @@ mod source;
 mod validate;
 
 use bytes::Bytes;
-use petasos_buf::MsgBuf;
+use petasos_buf::{MsgBuf, Segment};
 use petasos_schema::{Hash, LAYOUT_VERSION};
 
 pub use compact::compact;
 pub(crate) use compact::compact_within;
 pub use flat::{Flat, is_flat, validate_by_plan};
-pub use segment::{SEGMENTS_MAX, Segment};
+pub use segment::SEGMENTS_MAX;
 pub(crate) use sink::grow;
 pub use source::{CompactError, Outside, Source};
 pub(crate) use source::{InImage, Private};
@@ -116,7 +116,7 @@ impl Image {
         }
         let mut buf = self.head;
         let end = (!end.is_empty()).then(|| Bytes::copy_from_slice(end));
-        buf.attach(self.tail.into_iter().map(Segment::into_bytes).chain(end).collect());
+        buf.attach(self.tail.into_iter().chain(end.map(Segment::Owned)).collect());
         buf
     }
 
@@ -130,7 +130,7 @@ impl Image {
         buf.set_len(len + tail_bytes);
         for segment in &self.tail {
             let end = at + segment.len();
-            segment.copy_to(&mut buf.as_mut_slice()[at..end]);
+            segment.copy_to(0, &mut buf.as_mut_slice()[at..end]);
             at = end;
         }
         buf.as_mut_slice()[len..].fill(0);

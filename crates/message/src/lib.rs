@@ -37,8 +37,8 @@ pub use encodings::{to_protobuf, view_native};
 pub use error::{DecodeError, EncodeError};
 pub use heap::{Heap, buffer, into_bytes, recycle};
 pub use image::{
-    CompactError, GATHER_BYTES_MIN, Image, Outside, SEGMENTS_MAX, Segment, Source, compact,
-    is_aligned, is_native, validate,
+    CompactError, GATHER_BYTES_MIN, Image, Outside, SEGMENTS_MAX, Source, compact, is_aligned,
+    is_native, validate,
 };
 pub use json::{
     FromJson, FromJsonError, LocatedError, ToJson, ToJsonError, json_template, json_to_protobuf,
@@ -51,6 +51,7 @@ pub use owned::Owned;
 pub use part::{Blob, Element, Key, Link, List, ListMut, Map, MapMut, Message, OneOf, Plain};
 pub use part::{Presence, Scalar, Text, Unknown, ValueShape};
 pub use payload::Payload;
+pub use petasos_buf::Segment;
 pub use plan::{FIELDS_MAX, Plan, Plans, Slots, TooManyFields};
 pub use protobuf::{DecodeLimits, DynamicMsg, Input};
 pub use reflect::{ListRef, MapRef, Reflect, Value};

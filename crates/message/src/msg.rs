@@ -124,7 +124,7 @@ impl<T: Message> Msg<T> {
         let root = unsafe { start.add(HEADER_BYTES) }.cast();
         // A buffer of a size that no pool keeps: the bytes go when the message does.
         let mut buf = MsgBuf::with_capacity(0);
-        buf.attach(vec![image]);
+        buf.attach(vec![image.into()]);
         Msg { root, buf: ManuallyDrop::new(buf) }
     }
 

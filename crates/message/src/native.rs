@@ -4,9 +4,13 @@
 //! A [`NativeMsg`] is an image that was checked (M26), or copied out of memory that others write
 //! and checked in the same walk (M23). Fields are read and set by [`FieldPath`].
 //!
+//! The long leaves of a message may be attached to it instead ([`NativeMsg::gathered`]): it is
+//! *gathered* then, and its other fields can be read as if it were whole.
+//!
 //! Invariants: the image is one that `validate` accepts for the type, at an address that is a
 //! multiple of 8, and nobody else writes it. No two pointers of an image that is written lead to
-//! one object (M14).
+//! one object (M14). Of a gathered message, this holds for the image with what is attached behind
+//! it; all but its long leaves lies before that, and only these have pointers that lead there.
 
 mod path;
 mod set;
@@ -17,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use petasos_buf::MsgBuf;
-use petasos_schema::{MessageId, Schema};
+use petasos_schema::{Kind, MessageId, Schema};
 
 use crate::arena::Object;
 use crate::image::{HEADER_BYTES, InImage, compact_within, header};
@@ -25,7 +29,8 @@ use crate::plan::Plan;
 use crate::protobuf::encode;
 use crate::{
     CompactError, DecodeError, DecodeLimits, DynamicMsg, EncodeError, Image, Input, Plans,
-    ROOM_BYTES, Reflect, Source, TooManyFields, Value, buffer, is_aligned, recycle, validate,
+    ROOM_BYTES, Reflect, Segment, Source, TooManyFields, Value, buffer, is_aligned, recycle,
+    validate,
 };
 
 pub use path::{FieldPath, PathError};
@@ -99,6 +104,22 @@ impl NativeMsg {
         Ok(NativeMsg::new(types.clone(), id, image.into_buf(), false))
     }
 
+    /// The same, except that long leaves for which the source has a [`Segment`] are not copied
+    /// (M24).
+    ///
+    /// # Errors
+    /// As for [`NativeMsg::copied`].
+    pub fn gathered(
+        types: &Arc<Types>,
+        id: MessageId,
+        source: &impl Source,
+        root: u64,
+        bytes_max: usize,
+    ) -> Result<NativeMsg, CompactError> {
+        let image = compact_within(types.plan(id), source, root, bytes_max)?;
+        Ok(NativeMsg::new(types.clone(), id, image.into_message(&[]), false))
+    }
+
     /// A copy of an image that a peer has sent.
     ///
     /// # Errors
@@ -167,7 +188,7 @@ impl NativeMsg {
             error => unreachable!("what was decoded is well-formed: {error}"),
         })?;
         let decoded = NativeMsg::new(types.clone(), id, image.into_buf(), false);
-        match decoded.image().len() > bytes_max {
+        match decoded.image_bytes() > bytes_max {
             true => Err(DecodeError::TooLarge),
             false => Ok(decoded),
         }
@@ -208,20 +229,50 @@ impl NativeMsg {
         self.0.types()
     }
 
-    /// The image (M20).
+    /// The image (M20), up to the leaves that are [attached](NativeMsg::attached).
     #[inline]
     pub fn image(&self) -> &[u8] {
         self.0.image()
     }
 
-    /// The image behind [`ROOM_BYTES`] that are the caller's to fill. One that was
-    /// [received](NativeMsg::received_in) is copied.
+    /// Bytes of the whole image.
+    #[inline]
+    pub fn image_bytes(&self) -> usize {
+        self.0.image_bytes()
+    }
+
+    /// Whether long leaves are attached.
+    #[inline]
+    pub fn is_gathered(&self) -> bool {
+        self.0.has_tail()
+    }
+
+    /// What follows the image, of a gathered message.
+    #[inline]
+    pub fn attached(&self) -> &[Segment] {
+        self.0.tail()
+    }
+
+    /// Copies what is attached, so that any field can be read.
+    #[inline]
+    pub fn make_whole(&mut self) {
+        if self.is_gathered() {
+            self.0.flatten();
+        }
+    }
+
+    /// The image behind [`ROOM_BYTES`] that are the caller's to fill, with what is attached. One
+    /// that was [received](NativeMsg::received_in) is copied.
     pub fn into_buf(self) -> MsgBuf {
         self.0.into_buf()
     }
 
     /// The message, to be read by number or name.
+    ///
+    /// # Panics
+    /// If it is gathered: it has to be [made whole](NativeMsg::make_whole) first.
     pub fn reflect(&self) -> Reflect<'_> {
+        assert!(!self.is_gathered(), "a message is whole when all of it may be read");
         let Types { schema, plans } = &**self.types();
         Reflect::of_object(schema, plans, self.id(), self.root())
     }
@@ -230,15 +281,24 @@ impl NativeMsg {
     /// presence is zero or empty if it is not set.
     ///
     /// # Panics
-    /// If the path is of another type.
+    /// If the path is of another type; or if the message is gathered and not
+    /// [readable](NativeMsg::is_readable) so.
     #[inline]
     pub fn get(&self, path: &FieldPath) -> Option<Value<'_>> {
         if path.is_of(self.types()) {
             assert_eq!(path.root(), self.id(), "a path of this type of message");
+            assert!(self.is_readable(path), "a message is whole when a leaf of it is read");
             return path.value(self.root());
         }
         let (message, number) = self.innermost(path)?;
         message.field(number)
+    }
+
+    /// Whether the field can be read without making the message [whole](NativeMsg::make_whole).
+    #[inline]
+    pub fn is_readable(&self, path: &FieldPath) -> bool {
+        // Other kinds of single values are copied whatever their length.
+        !self.is_gathered() || (path.is_of(self.types()) && path.kind() != Kind::Bytes)
     }
 
     /// The message that has the field at the end of the path, and the field's number.
@@ -259,8 +319,25 @@ impl NativeMsg {
     /// # Errors
     /// If the encoding is larger or deeper than M18 allows.
     pub fn to_protobuf(&self, room_bytes: usize) -> Result<Image, EncodeError> {
+        if self.is_gathered() {
+            return self.whole().to_protobuf(room_bytes);
+        }
         // SAFETY: the image was checked by the same plan, and the message is borrowed.
         unsafe { encode(self.types().plan(self.id()), self.root(), room_bytes, None) }
+    }
+
+    /// A copy, with what is attached.
+    #[cold]
+    fn whole(&self) -> NativeMsg {
+        let mut buf = buffer(ROOM_BYTES + self.image_bytes());
+        let (own, mut rest) = buf.as_mut_slice()[ROOM_BYTES..].split_at_mut(self.image().len());
+        own.copy_from_slice(self.image());
+        for segment in self.attached() {
+            let (now, later) = rest.split_at_mut(segment.len());
+            segment.copy_to(0, now);
+            rest = later;
+        }
+        NativeMsg::new(self.types().clone(), self.id(), buf, self.0.may_alias())
     }
 
     /// The struct of the message.
@@ -294,7 +371,7 @@ impl std::fmt::Debug for NativeMsg {
         let name = self.types().schema.message(self.id()).full_name();
         f.debug_struct("NativeMsg")
             .field("type", &name)
-            .field("bytes", &self.image().len())
+            .field("bytes", &self.image_bytes())
             .finish()
     }
 }

@@ -2,9 +2,10 @@
 
 use arrayvec::ArrayVec;
 use petasos_base::Time;
+use petasos_buf::MsgBuf;
 use petasos_netio::{PacketIo, TX_BATCH_MAX, TxPacket};
 use petasos_proto::Transmit;
-use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES};
+use petasos_wire::{BITMAP_WORDS_MAX, HEADER_BYTES, Header};
 
 use super::{Core, SHORT_REQUEST_BYTES_MAX};
 use crate::secure::sealer;
@@ -16,6 +17,13 @@ const _: () = assert!(
     petasos_buf::PAYLOAD_BYTES_MIN == petasos_wire::PAYLOAD_BYTES_MIN as usize,
     "buffers reserve room for as many headers as the smallest payload needs"
 );
+
+/// Whether packets of a message of so many bytes are copied. So are those of one of which somebody
+/// else may write a part: no slice of it may be had.
+#[inline]
+fn is_staged(message_bytes: usize, header: &Header) -> bool {
+    message_bytes <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum()
+}
 
 impl<S> Core<S> {
     /// Takes the packets that a client session has to send.
@@ -34,7 +42,7 @@ impl<S> Core<S> {
                 Transmit::Request { slot, request, index: packet, header } => {
                     let payload_bytes = session.params().payload_bytes as usize;
                     let buf = &mut session.context_mut(slot).request;
-                    if buf.len() <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum() {
+                    if is_staged(buf.len(), &header) || buf.is_shared() {
                         let part = (packet, payload_bytes);
                         self.tx.push_buffer_part(route, header, buf, part, sealer(secure));
                         continue;
@@ -110,8 +118,8 @@ impl<S> Core<S> {
             }
             let header = entry.session.response_header(slot, packet);
             let kept = entry.session.kept_mut(slot);
-            let short = kept.len() <= STAGED_PAYLOAD_BYTES_MAX;
-            if short || header.has_checksum() {
+            let is_shared = kept.buffer().is_some_and(MsgBuf::is_shared);
+            if is_staged(kept.len(), &header) || is_shared {
                 let (part, sealer) = ((packet, payload_bytes), sealer(&mut entry.secure));
                 match kept.buffer() {
                     Some(buf) => self.tx.push_buffer_part(route, header, buf, part, sealer),

@@ -1,18 +1,42 @@
 //! Messages that are sent from several places.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use petasos_buf::{Segment, SharedMemory};
 use petasos_endpoint::{CongestionConfig, Context, EndpointConfig, MsgBuf, Request};
 
 use crate::joined::*;
 
 const SPLIT: u16 = 7;
 
-/// `message` in a buffer of `own` bytes and a tail of two pieces.
+/// Memory that is only ever copied.
+#[derive(Debug)]
+struct Copied(Bytes);
+
+impl SharedMemory for Copied {
+    fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn copy_to(&self, at: usize, to: &mut [u8]) {
+        to.copy_from_slice(&self.0[at..at + to.len()]);
+    }
+}
+
+/// `message` in a buffer of `own` bytes and a tail of two pieces, of which one is shared with
+/// others if the message has an even number of bytes.
 fn in_pieces(message: &[u8], own: usize) -> MsgBuf {
     let rest = Bytes::copy_from_slice(&message[own..]);
     let middle = rest.len() / 3;
     let mut buf = MsgBuf::from_slice(&message[..own]);
-    buf.attach(vec![rest.slice(..middle), rest.slice(middle..)]);
+    let (first, last) = (rest.slice(..middle), rest.slice(middle..));
+    let last = match message.len() % 2 {
+        0 => Segment::Shared(Arc::new(Copied(last))),
+        _ => last.into(),
+    };
+    buf.attach(vec![first.into(), last]);
+    assert_eq!(buf.is_shared(), message.len() % 2 == 0 && message.len() > 1024);
     // Short messages are made one piece.
     assert_eq!((buf.len(), buf.has_tail()), (message.len(), message.len() > 1024));
     buf
@@ -38,7 +62,7 @@ fn uncontrolled(config: &mut EndpointConfig) {
 /// Messages of lengths that lie across packets in every way, of which one packet in seven is lost.
 fn arrive_whole(mut pair: Joined) {
     pair.server.register(SPLIT, split);
-    let sizes = [600, 1431, 1432, 1433, 5000, 20_001, 20_010, 150_000, 150_001];
+    let sizes = [600, 1431, 1432, 1433, 5000, 20_001, 20_010, 150_000, 150_001, 150_002];
     for (tag, size) in (0..).zip(sizes) {
         for (tag, own) in [(tag * 2, 8), (tag * 2 + 1, size / 2)] {
             let message = pattern(size);
@@ -86,7 +110,7 @@ fn nothing_is_kept_of_a_call_that_is_over() {
     pair.server.register(SPLIT, split);
     let bytes = Bytes::from(pattern(300_000));
     let (session, mut request) = (pair.session, MsgBuf::new(16));
-    request.attach(vec![bytes.clone()]);
+    request.attach(vec![bytes.clone().into()]);
     let cx = pair.client.context();
     let call = cx.enqueue_request(session, HOLD, request, keep, 1).expect("there is room");
     pair.run_ms(20);

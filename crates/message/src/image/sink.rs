@@ -1,8 +1,9 @@
 //! The image that compaction writes, one object after the other (M22).
 
-use petasos_buf::MsgBuf;
+use petasos_buf::{MsgBuf, Segment};
 
-use super::{HEADER_BYTES, Image, SEGMENTS_MAX, Segment, header};
+use super::segment::padding;
+use super::{HEADER_BYTES, Image, SEGMENTS_MAX, header};
 use crate::{ROOM_BYTES, heap};
 
 /// An image under construction.
@@ -91,7 +92,7 @@ impl Sink {
         self.pending.push((from.start + offset as usize, self.tail_bytes));
         self.tail_bytes += bytes.next_multiple_of(8);
         self.tail.push(segment);
-        self.tail.extend(Segment::padding(bytes));
+        self.tail.extend(padding(bytes));
     }
 }
 

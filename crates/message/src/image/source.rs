@@ -3,9 +3,8 @@
 use std::ptr;
 
 use bytes::Bytes;
+use petasos_buf::Segment;
 use thiserror::Error;
-
-use super::Segment;
 
 /// A pointer leads out of the memory that its source may read. The fault of whoever wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

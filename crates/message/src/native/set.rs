@@ -51,6 +51,7 @@ impl NativeMsg {
     /// # Panics
     /// If the path is of another type.
     pub fn set(&mut self, path: &FieldPath, value: Leaf<'_>) -> Result<(), SetError> {
+        self.make_whole();
         self.make_unique()?;
         let (object, op) = self.place_of(path).ok_or(SetError::Absent)?;
         let bytes = match value {

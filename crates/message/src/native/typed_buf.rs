@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use petasos_buf::{HEADER_BYTES, MsgBuf};
+use petasos_buf::{HEADER_BYTES, MsgBuf, Segment};
 use petasos_schema::MessageId;
 
 use super::Types;
@@ -129,9 +129,36 @@ impl TypedBuf {
         (of.types, of.id) = (types, id);
     }
 
+    /// The image, without what is attached to it.
     #[inline]
     pub(super) fn image(&self) -> &[u8] {
         &self.buf().as_slice()[self.start()..]
+    }
+
+    /// Bytes of the image, with what is attached to it.
+    #[inline]
+    pub(super) fn image_bytes(&self) -> usize {
+        self.buf().len() - self.start()
+    }
+
+    /// What is attached to the image.
+    #[inline]
+    pub(super) fn tail(&self) -> &[Segment] {
+        self.buf().attached()
+    }
+
+    /// Whether something is attached to the image.
+    #[inline]
+    pub(super) fn has_tail(&self) -> bool {
+        self.buf().has_tail()
+    }
+
+    /// Copies what is attached behind the image.
+    #[cold]
+    pub(super) fn flatten(&mut self) {
+        let (of, mut buf) = self.take().expect("it is there until this is dropped");
+        buf.flatten();
+        *self = TypedBuf::with(of, buf);
     }
 
     #[inline]
@@ -157,7 +184,7 @@ impl TypedBuf {
         *self = TypedBuf::new(types, id, image, false);
     }
 
-    /// The image behind [`ROOM_BYTES`], whose contents are unspecified.
+    /// The image behind [`ROOM_BYTES`], whose contents are unspecified, with what is attached.
     #[inline]
     pub(super) fn into_buf(mut self) -> MsgBuf {
         let (of, buf) = self.take().expect("it is there until this is dropped");

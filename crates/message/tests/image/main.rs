@@ -7,6 +7,7 @@ mod common;
 
 mod damage;
 mod gather;
+mod gathered;
 mod native;
 mod reader;
 mod rules;
