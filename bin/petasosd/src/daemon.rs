@@ -304,7 +304,10 @@ impl Daemon {
         if is_leaving {
             attached.announce_successor();
         }
-        let limits = ApplicationLimits { grant_bytes: attached.limits().grant_bytes, ..quota };
+        let said = attached.limits();
+        let lent_bytes_max = quota.lent_bytes_max.min(said.send.quota_bytes as usize / 4);
+        let grant_bytes = said.grant_bytes;
+        let limits = ApplicationLimits { grant_bytes, lent_bytes_max, ..quota };
         let mut place = placing::place(&mut self.first, &self.runtimes, (&name, to));
         let number = place.hub.next_number();
         let mut application =

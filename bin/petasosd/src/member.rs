@@ -41,6 +41,15 @@ impl Memory for Heaps {
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Outside> {
         self.0.write(offset, bytes)
     }
+
+    fn write_with(
+        &mut self,
+        offset: u64,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Outside> {
+        self.0.write_with(offset, bytes, fill)
+    }
 }
 
 /// Whether an application has moved to the service's successor (D14).

@@ -109,8 +109,9 @@ fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), Wro
         }
         *field = usize::try_from(value).expect("ranges fit an address");
     }
-    // What waits to leave the host is held, too.
+    // What waits to leave the host is held, too; and what is lent is held by the application.
     limits.beyond_bytes_max = limits.held_bytes_max / 2;
+    limits.lent_bytes_max = limits.held_bytes_max / 2;
     Ok(())
 }
 

@@ -87,6 +87,10 @@ impl Runtime {
     ) -> std::io::Result<Runtime> {
         let mut hub = Hub::on(&common.host);
         let bell = Arc::new(Bell::new()?);
+        hub.set_notifier({
+            let bell = bell.clone();
+            move || bell.ring()
+        });
         let post = boxes.open(hub.id(), &bell);
         let crossing = Crossing::new(&mut hub);
         Ok(Runtime {

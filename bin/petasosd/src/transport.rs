@@ -434,7 +434,8 @@ fn reserve<M: Memory>(peers: &Peers, hub: &mut Hub<M>) -> Result<(), String> {
 /// A message behind room for its head: its image, or protobuf.
 fn message_in(message: NativeMsg, is_native: bool) -> Result<(Encoding, Image), Status> {
     if is_native {
-        let (head, tail) = (message.into_buf(), Vec::new());
+        let mut head = message.into_buf();
+        let tail = head.take_tail();
         return Ok((Encoding::Native, Image { head, tail }));
     }
     let image = message.to_protobuf(ROOM_BYTES);

@@ -239,8 +239,11 @@ impl Link {
             return self.write(place, &from[start..start + bytes]);
         }
         let (mut skipped, mut done) = (start, 0);
-        for piece in [from.as_slice()].into_iter().chain(from.attached().iter().map(Bytes::as_ref))
-        {
+        let attached = from.attached().iter().map(|piece| {
+            let bytes = piece.owned().expect("programs attach what they own");
+            bytes.as_ref()
+        });
+        for piece in [from.as_slice()].into_iter().chain(attached) {
             let begin = skipped.min(piece.len());
             skipped -= begin;
             let end = piece.len().min(begin + bytes - done);
@@ -310,12 +313,13 @@ impl Link {
     /// Gives a message to be read where it lies. It is released when it is dropped.
     ///
     /// # Errors
-    /// The service names what is not there.
+    /// The service names what is not there, or what it gave before and did not get back.
     pub(crate) fn keep(&mut self, contents: Contents) -> Result<Bytes, LinkError> {
         let heap = self.attachment.heap(HeapKind::Receive);
         let slice = heap.slice(contents.offset, contents.bytes.into());
         let slice = slice.map_err(|_| LinkError::Service("a message lies outside of the heap"))?;
-        Ok(self.kept.hand_out(contents, slice))
+        let kept = self.kept.hand_out(contents, slice);
+        kept.ok_or(LinkError::Service("it gave a message twice"))
     }
 
     /// Gives what lies in the receive heap back.

@@ -8,7 +8,7 @@ use petasos_base::Time;
 use petasos_base::sync::{AtomicUsize, Ordering};
 use petasos_engine::{Application as Number, CallId, Datapath, Direction, Peer, Submission};
 use petasos_message::{NativeMsg, Types};
-use petasos_shm::OwnedHeap;
+use petasos_shm::{Loans, OwnedHeap};
 use thiserror::Error;
 
 use crate::crowd::Crowd;
@@ -70,6 +70,17 @@ pub trait Memory {
     /// # Errors
     /// They would not all have memory.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), petasos_shm::Outside>;
+
+    /// Lets `fill` write bytes at a place where it receives (D3).
+    ///
+    /// # Errors
+    /// They would not all have memory.
+    fn write_with(
+        &mut self,
+        offset: u64,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), petasos_shm::Outside>;
 }
 
 /// A name that an application calls.
@@ -91,6 +102,15 @@ impl Memory for (OwnedHeap, OwnedHeap) {
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), petasos_shm::Outside> {
         self.1.write(offset, bytes)
+    }
+
+    fn write_with(
+        &mut self,
+        offset: u64,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), petasos_shm::Outside> {
+        self.1.write_with(offset, bytes, fill)
     }
 }
 
@@ -135,6 +155,8 @@ pub struct Application<M> {
     pub(crate) counts: [u64; 2],
     pub(crate) descriptors: VecDeque<Descriptor>,
     pub(crate) released: Released,
+    /// Places of its messages whose leaves are read where they lie.
+    pub(crate) lent: Loans,
     /// Of the message that waits for room in the receive heap.
     pub(crate) wanted_bytes: u64,
     pub(crate) stats: Stats,
@@ -194,6 +216,7 @@ impl<M: Memory> Application<M> {
             counts: [0; 2],
             descriptors: VecDeque::new(),
             released: Released::new(),
+            lent: Loans::new(|| {}),
             wanted_bytes: 0,
             stats: Stats::default(),
             processor_ns: 0,
@@ -295,6 +318,9 @@ impl<M: Memory> Application<M> {
 
     /// What is to be put into its ring next.
     pub fn peek_descriptor(&mut self) -> Option<&Descriptor> {
+        for returned in self.lent.take_returned() {
+            self.release(returned);
+        }
         if self.descriptors.is_empty() && !self.released.tokens().is_empty() {
             let released = std::mem::replace(&mut self.released, Released::new());
             self.descriptors.push_back(Descriptor::Release(released));
@@ -386,8 +412,9 @@ impl<M: Memory> Application<M> {
         }
         let held = &mut self.held[direction as usize];
         held.items += 1;
-        if let Some(message) = &body {
-            held.bytes += message.image().len();
+        let mut body = body;
+        if let Some(message) = &mut body {
+            held.bytes += message.image_bytes();
             if !self.fields.is_empty() {
                 self.read_fields(id, direction, (index, message));
             }
@@ -402,7 +429,7 @@ impl<M: Memory> Application<M> {
         &mut self,
         id: CallId,
         direction: Direction,
-        (at, message): (usize, &NativeMsg),
+        (at, message): (usize, &mut NativeMsg),
     ) {
         let Some(known) = self.known(id) else { return };
         if known.is_callers() == (direction == Direction::Outbound) {
@@ -418,7 +445,7 @@ impl<M: Memory> Application<M> {
         let (body, direction) = (body.take(), direction.take()?);
         let held = &mut self.held[direction as usize];
         held.items -= 1;
-        held.bytes -= body.as_ref().map_or(0, |body| body.image().len());
+        held.bytes -= body.as_ref().map_or(0, NativeMsg::image_bytes);
         body
     }
 
@@ -428,7 +455,7 @@ impl<M: Memory> Application<M> {
         let held = self.bodies.get_mut(index)?;
         let body = held.body.take()?;
         let direction = held.direction.expect("an item that was submitted has the message");
-        self.held[direction as usize].bytes -= body.image().len();
+        self.held[direction as usize].bytes -= body.image_bytes();
         Some(body)
     }
 

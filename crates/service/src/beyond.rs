@@ -353,7 +353,7 @@ impl Remote {
     ) -> usize {
         let Some(entry) = self.calls.get_mut(call) else { return 0 };
         let Some(begin) = &mut entry.begin else { return 0 };
-        let bytes = message.as_ref().map_or(0, |message| message.image().len());
+        let bytes = message.as_ref().map_or(0, |message| message.image_bytes());
         entry.bytes += bytes;
         if let Some(through) = &entry.through {
             self.passing.add(through.payer, bytes);
@@ -470,8 +470,8 @@ impl RemoteItem {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             // Short ones take memory, too (D8).
-            RemoteItem::Message(message) => message.image().len().max(COUNTED_BYTES_MIN as usize),
-            RemoteItem::End(end) => end.message.as_ref().map_or(0, |message| message.image().len()),
+            RemoteItem::Message(message) => message.image_bytes().max(COUNTED_BYTES_MIN as usize),
+            RemoteItem::End(end) => end.message.as_ref().map_or(0, |message| message.image_bytes()),
             RemoteItem::Close | RemoteItem::Head(_) => 0,
         }
     }

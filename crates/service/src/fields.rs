@@ -30,8 +30,17 @@ impl DeclaredFields {
         self.by_method.is_empty()
     }
 
+    /// Whether a leaf that may be long can be read or written, so that it has to be copied first:
+    /// its sender may change it at any time.
+    pub(crate) fn have_bytes(&self, method: MethodId) -> bool {
+        self.of(method).iter().any(|(_, path)| path.kind() == Kind::Bytes)
+    }
+
     /// Copies the values of declared fields out of a message from the caller.
-    pub(crate) fn read(&self, method: MethodId, message: &NativeMsg, fields: &mut Fields) {
+    pub(crate) fn read(&self, method: MethodId, message: &mut NativeMsg, fields: &mut Fields) {
+        if !self.of(method).iter().all(|(_, path)| message.is_readable(path)) {
+            message.make_whole();
+        }
         for (id, path) in self.of(method) {
             if let Some(value) = message.get(path).and_then(value) {
                 fields.insert(*id, value);

@@ -8,6 +8,7 @@ use petasos_engine::{
     Application as Number, Call, CallId, Datapath, Direction, Finished, ItemKind, Peer, Submission,
     Turn,
 };
+use petasos_shm::Loans;
 
 use crate::application::{Application, Body, Memory, Target};
 use crate::applications::Applications;
@@ -38,6 +39,8 @@ pub struct Hub<M> {
     /// Numbers of a turn: kept for its memory.
     turn: Vec<u32>,
     pub(crate) gone: Gone,
+    /// Makes whoever runs the hub turn it.
+    notify: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl<M: Memory> Hub<M> {
@@ -56,6 +59,7 @@ impl<M: Memory> Hub<M> {
             wake_at: Time::NEVER,
             turn: Vec::new(),
             gone: Gone::default(),
+            notify: None,
         }
     }
 
@@ -81,7 +85,17 @@ impl<M: Memory> Hub<M> {
             let name = (application.name(), user);
             application.policed = self.host.policed(name, number);
         }
+        if let Some(notify) = &self.notify {
+            let notify = notify.clone();
+            application.lent = Loans::new(move || notify());
+        }
         self.applications.insert(number.0, application);
+    }
+
+    /// From now on `notify` is called, on any thread, when the hub should turn soon: a message of
+    /// an application that is added later has been sent, and it has its memory back.
+    pub fn set_notifier(&mut self, notify: impl Fn() + Send + Sync + 'static) {
+        self.notify = Some(Arc::new(notify));
     }
 
     /// An application.
@@ -366,7 +380,7 @@ impl<M: Memory> Hub<M> {
         let application = self.application(number).expect("it has an item");
         let item = application.datapath.take_shown(Direction::Outbound);
         let body = application.take_body(item.index);
-        let bytes = body.as_ref().map_or(0, |body| body.image().len());
+        let bytes = body.as_ref().map_or(0, |body| body.image_bytes());
         let known = application.count(&item, (Direction::Outbound, bytes), now);
         let far = known.and_then(|known| known.far);
         application.settle(item.call);
@@ -403,7 +417,7 @@ impl<M: Memory> Hub<M> {
             body.retyped(other.types(known.method), message).expect("hashes were compared")
         });
         let Finished { kind, metadata, status, has_not_run, .. } = item;
-        let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
+        let bytes = body.as_ref().map_or(0, |body| body.image_bytes() as u32);
         let item = Submission {
             metadata,
             status,

@@ -5,28 +5,51 @@ use std::sync::Arc;
 
 use petasos_abi::{CallNumber, Contents, Descriptor, Request, Side, TIME_NEVER, Untrusted};
 use petasos_base::Time;
+use petasos_buf::SharedMemory;
 use petasos_call::{Code, Metadata, PREVIOUS_ATTEMPTS, Status, TailParts, read_tail};
 use petasos_engine::{Call, CallId, Direction, ItemKind, Submission};
-use petasos_message::{CompactError, NativeMsg, Outside, Segment, Source, Types};
-use petasos_schema::MessageId;
-use petasos_shm::OwnedHeap;
+use petasos_message::{CompactError, GATHER_BYTES_MIN, NativeMsg, Outside, Segment, Source};
+use petasos_shm::{HeapSlice, Loan, OwnedHeap};
 
 use crate::application::{Application, Detached, Memory};
 use crate::known::Known;
-use crate::schemas::MethodAt;
+use crate::schemas::{Binding, BoundMethod, MethodAt};
 use crate::{CALLER_KEY, peers};
 
 /// A send heap as compaction reads it. Addresses are offsets.
-struct SendHeap<'a>(&'a OwnedHeap);
+struct SendHeap<'a> {
+    heap: &'a OwnedHeap,
+    /// If leaves are read where they lie: what returns the message's place when no leaf is left.
+    loan: Option<Arc<Loan>>,
+}
 
 impl Source for SendHeap<'_> {
     fn copy(&self, at: u64, to: &mut [u8]) -> Result<(), Outside> {
-        self.0.copy_out(at, to).map_err(|_| Outside)
+        self.heap.copy_out(at, to).map_err(|_| Outside)
     }
 
-    /// All is copied: a policy may read any field.
-    fn segment(&self, _: u64, _: u32) -> Result<Option<Segment>, Outside> {
-        Ok(None)
+    fn segment(&self, at: u64, bytes: u32) -> Result<Option<Segment>, Outside> {
+        let Some(loan) = &self.loan else { return Ok(None) };
+        let slice = self.heap.slice(at, bytes.into()).map_err(|_| Outside)?;
+        Ok(Some(Segment::Shared(Arc::new(Leaf { slice, _loan: loan.clone() }))))
+    }
+}
+
+/// A leaf that is read where it lies. The application may change it at any time; what is copied of
+/// it once is what is sent.
+#[derive(Debug)]
+struct Leaf {
+    slice: HeapSlice,
+    _loan: Arc<Loan>,
+}
+
+impl SharedMemory for Leaf {
+    fn bytes(&self) -> usize {
+        self.slice.bytes()
+    }
+
+    fn copy_to(&self, at: usize, to: &mut [u8]) {
+        self.slice.copy_to(at, to).expect("messages are read within their leaves");
     }
 }
 
@@ -113,7 +136,7 @@ impl<M: Memory> Application<M> {
         }
         let body = match request.is_stream {
             true => None,
-            false => Some(self.copied(&binding.types, method.request, request.message)?),
+            false => Some(self.taken(binding, method, true, request.message)?),
         };
         let metadata = self.tail(request.metadata)?.initial;
         let target = self.targets.get(request.partner as usize);
@@ -195,9 +218,7 @@ impl<M: Memory> Application<M> {
             return Err(Status::internal("a message came that was not granted"));
         }
         let (at, is_callers) = (known.method, known.is_callers());
-        let method = self.method(at);
-        let of = if is_callers { method.request } else { method.response };
-        self.copied(self.types(at), of, message)
+        self.taken(&self.bindings[usize::from(at.binding)], self.method(at), is_callers, message)
     }
 
     /// D7: the head of a stream, if one may come.
@@ -232,7 +253,10 @@ impl<M: Memory> Application<M> {
         let method = self.method(known.method);
         let has_response = end.code == Code::Ok && !method.is_stream;
         let body = match has_response {
-            true => Some(self.copied(self.types(known.method), method.response, end.message)?),
+            true => {
+                let binding = &self.bindings[usize::from(known.method.binding)];
+                Some(self.taken(binding, method, false, end.message)?)
+            }
             false => None,
         };
         let mut item = Submission::new(ItemKind::End, Direction::Outbound, bytes_of(body.as_ref()));
@@ -254,24 +278,44 @@ impl<M: Memory> Application<M> {
         }
     }
 
-    /// A private copy of a message in the send heap, checked (M23).
-    fn copied(
+    /// A message in the send heap, copied and checked (M23). Long leaves of a long message are not
+    /// copied, unless engines may read them.
+    fn taken(
         &self,
-        types: &Arc<Types>,
-        message: MessageId,
+        binding: &Binding,
+        method: &BoundMethod,
+        is_request: bool,
         contents: Contents,
     ) -> Result<NativeMsg, Status> {
         if contents.is_none() {
             return Err(Status::internal("a message is missing"));
         }
         let bytes_max = self.limits.message_bytes_max.min(contents.bytes as usize);
-        let source = SendHeap(self.memory.send());
-        NativeMsg::copied(types, message, &source, contents.offset, bytes_max).map_err(|error| {
-            match error {
-                CompactError::TooLarge => Status::resource_exhausted("the message is too large"),
-                _ => Status::internal(format!("the message cannot be read: {error}")),
-            }
+        let (types, root) = (&binding.types, contents.offset);
+        let id = if is_request { method.request } else { method.response };
+        let loan = self.loan(contents, is_request && self.fields.have_bytes(method.id));
+        let source = SendHeap { heap: self.memory.send(), loan };
+        let taken = match source.loan {
+            None => NativeMsg::copied(types, id, &source, root, bytes_max),
+            Some(_) => NativeMsg::gathered(types, id, &source, root, bytes_max),
+        };
+        taken.map_err(|error| match error {
+            CompactError::TooLarge => Status::resource_exhausted("the message is too large"),
+            _ => Status::internal(format!("the message cannot be read: {error}")),
         })
+    }
+
+    /// For a message whose leaves are to be read where they lie: it is long, and the application
+    /// has not lent so much that it has too little left.
+    #[inline]
+    fn loan(&self, contents: Contents, is_read: bool) -> Option<Arc<Loan>> {
+        if (contents.bytes as usize) < GATHER_BYTES_MIN || is_read {
+            return None;
+        }
+        if self.lent.bytes() + u64::from(contents.bytes) > self.limits.lent_bytes_max as u64 {
+            return None;
+        }
+        self.lent.lend(contents).map(Arc::new)
     }
 
     /// A private copy of metadata in the send heap, parsed (R9).
@@ -293,9 +337,9 @@ impl<M: Memory> Application<M> {
         Ok(parts)
     }
 
-    /// Everything was copied: the application has its memory back.
-    fn release(&mut self, contents: Contents) {
-        if contents.is_none() {
+    /// The application has its memory back: everything was copied, unless the place is lent.
+    pub(crate) fn release(&mut self, contents: Contents) {
+        if contents.is_none() || self.lent.has(contents.offset) {
             return;
         }
         if self.released.is_full() {
@@ -323,7 +367,7 @@ struct End {
 }
 
 fn bytes_of(message: Option<&NativeMsg>) -> u32 {
-    message.map_or(0, |message| message.image().len() as u32)
+    message.map_or(0, |message| message.image_bytes() as u32)
 }
 
 fn deadline(time_left_us: u64, now: Time) -> Time {

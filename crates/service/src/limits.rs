@@ -12,6 +12,9 @@ pub struct ApplicationLimits {
     /// Bytes of messages that the service holds for it, in both directions. Its requests that are
     /// with a transport have as many beside.
     pub held_bytes_max: usize,
+    /// Bytes of its messages whose long leaves are read where they lie, until they have been sent.
+    /// What exceeds that is copied, so that the rest of its send heap is free for others.
+    pub lent_bytes_max: usize,
     /// Bytes of its messages that wait to leave this host, of which a stream's count 1024 at least.
     /// With more, the stream ends in which most waits (D8).
     pub beyond_bytes_max: usize,
@@ -22,14 +25,15 @@ pub struct ApplicationLimits {
 }
 
 impl Default for ApplicationLimits {
-    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 32 MiB on their way out,
-    /// 1024 descriptors, and 1 MiB of each stream.
+    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 32 MiB lent and as many on
+    /// their way out, 1024 descriptors, and 1 MiB of each stream.
     fn default() -> ApplicationLimits {
         ApplicationLimits {
             items_max: 4096,
             message_bytes_max: 16 << 20,
             metadata_bytes_max: 16 << 10,
             held_bytes_max: 64 << 20,
+            lent_bytes_max: 32 << 20,
             beyond_bytes_max: 32 << 20,
             descriptors_max: 1024,
             grant_bytes: 1 << 20,

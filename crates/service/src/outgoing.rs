@@ -5,6 +5,7 @@ use petasos_abi::{CallNumber, Contents, Descriptor, Request, TIME_NEVER};
 use petasos_base::Time;
 use petasos_call::{Code, Status};
 use petasos_engine::{CallId, Direction, Finished, ItemKind};
+use petasos_message::NativeMsg;
 
 use crate::application::{Application, Memory};
 use crate::incoming::tail_of;
@@ -33,7 +34,7 @@ impl<M: Memory> Application<M> {
             let message = match self.take_body(item.index) {
                 None => Contents::NONE,
                 Some(body) => {
-                    let bytes = body.image().len() as u32;
+                    let bytes = body.image_bytes() as u32;
                     self.unwritten.push((place, body));
                     Contents { offset: place, bytes }
                 }
@@ -51,6 +52,9 @@ impl<M: Memory> Application<M> {
     fn write_all(&mut self) {
         for (place, body) in &self.unwritten {
             self.memory.write(*place, body.image()).expect("places lie in the heap");
+            if body.is_gathered() {
+                write_attached(&mut self.memory, *place, body);
+            }
         }
         self.unwritten.clear();
     }
@@ -77,9 +81,9 @@ impl<M: Memory> Application<M> {
             let held = self.bodies.get_mut(next.index).and_then(|held| held.body.as_mut());
             let Some(message) = held else { return Some(waiting(0)) };
             if !next.fields.is_written() {
-                return Some(waiting(message.image().len()));
+                return Some(waiting(message.image_bytes()));
             }
-            let before = message.image().len();
+            let before = message.image_bytes();
             let written = match known {
                 Some(known) => {
                     let method = known.method.of(&self.bindings).id;
@@ -87,7 +91,7 @@ impl<M: Memory> Application<M> {
                 }
                 None => Ok(()),
             };
-            let waiting = waiting(message.image().len());
+            let waiting = waiting(message.image_bytes());
             let held = &mut self.held[direction as usize];
             held.bytes = held.bytes + waiting.bytes - before;
             match written {
@@ -190,5 +194,17 @@ impl<M: Memory> Application<M> {
         if !contents.is_none() {
             self.blocks.free(contents.offset).expect("it was just allocated");
         }
+    }
+}
+
+/// Writes what is attached to a message behind it. From another application's heap it comes here by
+/// one copy.
+#[cold]
+fn write_attached(memory: &mut impl Memory, place: u64, body: &NativeMsg) {
+    let mut at = place + body.image().len() as u64;
+    for segment in body.attached() {
+        let written = memory.write_with(at, segment.len(), |to| segment.copy_to(0, to));
+        written.expect("places lie in the heap");
+        at += segment.len() as u64;
     }
 }

@@ -33,12 +33,14 @@
 
 mod adopted;
 mod holds;
+mod loans;
 mod owned;
 mod range;
 mod received;
 mod slice;
 
 pub use adopted::{AdoptError, AdoptedHeap};
+pub use loans::{Loan, Loans};
 pub use owned::OwnedHeap;
 pub use received::ReceivedSlice;
 pub use slice::HeapSlice;

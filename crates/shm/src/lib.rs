@@ -67,7 +67,8 @@ use modelled::Memory;
 pub use file::{FileError, SystemError};
 #[cfg(not(loom))]
 pub use heap::{
-    AdoptError, AdoptedHeap, HeapError, HeapKind, HeapSlice, Outside, OwnedHeap, ReceivedSlice,
+    AdoptError, AdoptedHeap, HeapError, HeapKind, HeapSlice, Loan, Loans, Outside, OwnedHeap,
+    ReceivedSlice,
 };
 #[cfg(not(loom))]
 pub use pages::{HUGE_PAGE_BYTES, Pages, PagesError};

@@ -329,6 +329,8 @@ impl Transport {
         if self.handles.remove(call).is_none() {
             return recycle(request);
         }
+        let mut request = request;
+        request.flatten();
         let made = read_returned(&request).expect("this end made it");
         let Received { body, mut metadata, .. } = made;
         // It is told again.

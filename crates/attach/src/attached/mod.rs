@@ -239,6 +239,19 @@ impl Attached {
         self.shared.receive.heap.write(offset, bytes)
     }
 
+    /// Lets `fill` write a place of the receive heap (D3).
+    ///
+    /// # Errors
+    /// [`Outside`] if the place has no memory; `fill` was not called.
+    pub fn write_with(
+        &mut self,
+        offset: u64,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Outside> {
+        self.shared.receive.heap.write_with(offset, bytes, fill)
+    }
+
     /// A heap, to be read.
     pub fn heap(&self, kind: HeapKind) -> &OwnedHeap {
         &self.shared.heap(kind).heap

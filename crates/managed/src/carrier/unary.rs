@@ -344,7 +344,7 @@ fn in_place<S>(
     }
     let Ok(mut buf) = cx.alloc(HEAD_BYTES) else { return Ok(None) };
     buf.copy_from(&head);
-    buf.attach(vec![link.keep(message)?]);
+    buf.attach(vec![link.keep(message)?.into()]);
     Ok(Some(buf))
 }
 

@@ -57,7 +57,7 @@ impl<M: Memory> Hub<M> {
                 Queued::Begin(call) => {
                     let Some(entry) = remote.calls.get_mut(call) else { continue };
                     let begin = entry.begin.take().expect("it was queued once");
-                    let bytes = begin.message.as_ref().map_or(0, |message| message.image().len());
+                    let bytes = begin.message.as_ref().map_or(0, |message| message.image_bytes());
                     entry.bytes -= bytes;
                     entry.carried_bytes = bytes;
                     let payer = entry.through.as_deref().map(|through| through.payer);
@@ -168,7 +168,7 @@ impl<M: Memory> Hub<M> {
         let is_outgoing = entry.is_outgoing;
         match self.decoded(call, !is_outgoing, encoded) {
             Ok(body) => {
-                let bytes = body.image().len() as u32;
+                let bytes = body.image_bytes() as u32;
                 let item = Submission::new(ItemKind::Message, Direction::Inbound, bytes);
                 self.hand_in(call, item, Some(body), now);
             }
@@ -197,7 +197,7 @@ impl<M: Memory> Hub<M> {
             Ok(body) => (body, Some(Status::ok().with_metadata(trailers)), false),
             Err((status, has_not_run)) => (None, Some(status), has_not_run),
         };
-        let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
+        let bytes = body.as_ref().map_or(0, |body| body.image_bytes() as u32);
         let end = Submission::new(ItemKind::End, Direction::Inbound, bytes);
         let item = Submission { metadata, status, has_not_run, ..end };
         self.hand_in(call, item, body, now);

@@ -234,7 +234,7 @@ impl<M: Memory> Hub<M> {
         let mut known = Known::new((id, number), (at, partner), now);
         known.far = Some(far(call));
         callee.remember_served(known, way);
-        let bytes = body.as_ref().map_or(0, |body| body.image().len() as u32);
+        let bytes = body.as_ref().map_or(0, |body| body.image_bytes() as u32);
         let request = Submission::new(ItemKind::Request, Direction::Inbound, bytes);
         let item = Submission { metadata, ..request };
         callee.submit(id, item, body, now).expect("the call has just begun");

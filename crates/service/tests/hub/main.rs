@@ -8,6 +8,7 @@ mod crossing_chaos;
 mod crossing_hostile;
 mod crossing_transport;
 mod hostile;
+mod lent;
 mod peers;
 mod policies;
 mod remote;

@@ -134,6 +134,29 @@ impl OwnedHeap {
         Ok(())
     }
 
+    /// D3: lets `fill` write `bytes` at `offset` in a receive heap. It sees what was there.
+    ///
+    /// # Errors
+    /// [`Outside`] if they do not all have memory; `fill` was not called.
+    ///
+    /// # Panics
+    /// If this is a send heap, which the application alone writes.
+    pub fn write_with(
+        &mut self,
+        offset: u64,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Outside> {
+        assert_eq!(self.kind, HeapKind::Receive, "the service writes receive heaps only");
+        self.check(offset, bytes as u64)?;
+        let to = self.holds.range().at(offset, bytes);
+        // SAFETY: extents have just been found to cover the bytes, which are a file's and so
+        // initialised. Nobody else writes them, as the file is sealed; there are no slices of the
+        // heap, and `&mut self` makes this its only access by this program.
+        fill(unsafe { core::slice::from_raw_parts_mut(to.as_ptr(), bytes) });
+        Ok(())
+    }
+
     #[inline]
     fn check(&self, offset: u64, bytes: u64) -> Result<(), Outside> {
         if self.extents.covers(offset, bytes) { Ok(()) } else { Err(Outside { offset, bytes }) }
