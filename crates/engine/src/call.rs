@@ -19,6 +19,11 @@ pub struct Application(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer(pub u32);
 
+impl Peer {
+    /// Nobody's number.
+    pub const NONE: Peer = Peer((1 << 31) - 1);
+}
+
 /// A call in its datapath. One that is over is told from a later one of the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId {

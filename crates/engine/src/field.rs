@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::MethodId;
+use crate::{MethodId, Peer};
 
 /// A field of a method's messages that some engine of a datapath has declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,6 +118,16 @@ pub trait Schema {
 
     /// No engine wants the field any more.
     fn forget(&mut self, id: FieldId);
+
+    /// The name of the application of which the datapath is.
+    fn application(&self) -> &str {
+        ""
+    }
+
+    /// The number by which calls to a name have their peer, from now on.
+    fn peer(&mut self, _name: &str) -> Peer {
+        Peer::NONE
+    }
 }
 
 /// Values of an item's declared fields. A message without one of them lacks it.

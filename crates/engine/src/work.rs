@@ -180,7 +180,8 @@ impl Work<'_> {
         call.deadline = call.deadline.min(deadline);
     }
 
-    /// E2: a copy of this request goes to a peer as well. What comes of it, nobody is told.
+    /// E2: a copy of this unary request goes to a peer as well, whose number is that of a name
+    /// ([`Declare::peer`]). What comes of it, nobody is told.
     pub fn mirror(&mut self, item: &Item, peer: Peer) {
         self.items.contents[item.0 as usize].mirror = Some(peer);
     }
@@ -257,6 +258,17 @@ impl Declare<'_> {
     pub fn writes(&mut self, path: &str, kind: FieldKind) -> Result<FieldId, FieldError> {
         let (id, found) = self.declare(path, true)?;
         self.expect(path, kind, found).map(|()| id)
+    }
+
+    /// The name of the application of which the datapath is.
+    pub fn application(&self) -> &str {
+        self.schema.application()
+    }
+
+    /// The number that calls to a name have as their [peer](crate::Call::peer). [`Peer::NONE`] if
+    /// the service knows too many names.
+    pub fn peer(&mut self, name: &str) -> Peer {
+        self.schema.peer(name)
     }
 
     fn expect(&self, path: &str, expected: FieldKind, found: FieldKind) -> Result<(), FieldError> {

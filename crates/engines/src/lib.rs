@@ -51,7 +51,7 @@
 //! ```json
 //! {"order": {"shares": [{"methods": ["hotel.Search/*"], "weight": 3}]},
 //!  "bytes_per_s": 1000000000, "burst_bytes": 65536, "hold_max_us": 1000,
-//!  "applications": [{"application": 2, "weight": 4}]}
+//!  "applications": [{"application": "checkout", "weight": 4}]}
 //! ```
 //!
 //! **`telemetry`** counts calls, failures and bytes, and measures latencies:
@@ -93,10 +93,10 @@
 //!            {"probability": 0.001, "abort": {"code": "UNAVAILABLE", "message": "a test"}}]}
 //! ```
 //!
-//! **`mirror`** sends copies of requests to another peer:
+//! **`mirror`** sends copies of unary requests to another server, and drops the answers:
 //!
 //! ```json
-//! {"peer": 9, "share": 0.05, "methods": ["hotel.Search/*"]}
+//! {"to": "search-next", "share": 0.05, "methods": ["hotel.Search/*"]}
 //! ```
 //!
 //! **`metadata`** sets, appends, removes and renames entries of metadata:

@@ -1,6 +1,7 @@
 //! Sends copies of a share of requests to another peer, for example to try a new version with real
 //! load. Callers do not see the results of the copies. Streams are not copied.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
@@ -18,13 +19,15 @@ use crate::pattern::{ByMethod, Methods};
 #[derive(Debug)]
 pub struct Mirror;
 
+/// As long are names that are called.
+const NAME_BYTES: RangeInclusive<usize> = 1..=255;
 const VERSION: Version = Version { kind: "mirror", version: 1 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
-    /// The number that the service has given the peer.
-    peer: u32,
+    /// The name that is called with the copies.
+    to: String,
     share: f64,
     #[serde(default)]
     methods: Methods,
@@ -54,6 +57,9 @@ impl PolicyKind for Mirror {
     ) -> Result<Box<dyn Policy>, PolicyError> {
         let kind: &Kind = self;
         let configuration: Configuration = config::parse(kind, configuration)?;
+        if !NAME_BYTES.contains(&configuration.to.len()) {
+            return Err(kind.wrong("`to` must have from 1 to 255 bytes"));
+        }
         within(kind, "share", &configuration.share, config::SHARE)?;
         let contents: Contents = config::contents(state, VERSION)?;
         let mirrored = AtomicU64::new(contents.mirrored);
@@ -66,7 +72,8 @@ struct Mirrored(Arc<Shared>);
 impl Policy for Mirrored {
     fn engine(&self, state: Option<&State>) -> Result<Box<dyn Engine>, PolicyError> {
         config::no_state(state, VERSION)?;
-        Ok(Box::new(MirrorEngine { shared: Arc::clone(&self.0), is_meant: ByMethod::default() }))
+        let (peer, is_meant) = (Peer::NONE, ByMethod::default());
+        Ok(Box::new(MirrorEngine { shared: Arc::clone(&self.0), peer, is_meant }))
     }
 
     fn state(&self) -> State {
@@ -80,6 +87,8 @@ impl Policy for Mirrored {
 
 struct MirrorEngine {
     shared: Arc<Shared>,
+    /// Whom the copies are for.
+    peer: Peer,
     is_meant: ByMethod<bool>,
 }
 
@@ -88,8 +97,9 @@ impl Engine for MirrorEngine {
         &mut self,
         method: MethodId,
         name: &str,
-        _: &mut Declare<'_>,
+        declare: &mut Declare<'_>,
     ) -> Result<(), FieldError> {
+        self.peer = declare.peer(&self.shared.configuration.to);
         self.is_meant.insert(method, self.shared.configuration.methods.matches(name));
         Ok(())
     }
@@ -112,7 +122,7 @@ impl Engine for MirrorEngine {
 
 impl MirrorEngine {
     fn mirror(&self, work: &mut Work<'_>, item: &Item) {
-        let (call, peer) = (work.call(item), Peer(self.shared.configuration.peer));
+        let (call, peer) = (work.call(item), self.peer);
         let is_meant = self.is_meant.get(call.method).copied().unwrap_or(false);
         // A copy for the peer that has the request would run twice there.
         if is_meant

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
-    Application, Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId,
-    Policy, PolicyError, PolicyKind, State, Time, Version, Work,
+    Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId, Policy,
+    PolicyError, PolicyKind, State, Time, Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -178,8 +178,8 @@ impl Shared {
         counts.then_some(max)
     }
 
-    fn weight(&self, application: Application) -> u64 {
-        let known = self.applications.iter().find(|known| known.application == application.0);
+    fn weight(&self, application: &str) -> u64 {
+        let known = self.applications.iter().find(|known| known.application == application);
         known.map_or(1, |known| u64::from(known.weight))
     }
 }
@@ -241,8 +241,9 @@ impl Engine for QosEngine {
         &mut self,
         method: MethodId,
         name: &str,
-        _: &mut Declare<'_>,
+        declare: &mut Declare<'_>,
     ) -> Result<(), FieldError> {
+        self.activity.set_weight(self.shared.weight(declare.application()));
         self.classes.insert(method, self.shared.order.class(name));
         Ok(())
     }
@@ -276,7 +277,6 @@ impl QosEngine {
                 work.forward(item);
                 continue;
             }
-            self.activity.set_weight(self.shared.weight(work.call(&item).application));
             let lane = &mut self.lanes[direction as usize];
             let class = self.classes.get(work.call(&item).method).copied().unwrap_or(0);
             let (bytes, deadline) = (work.bytes(&item), work.call(&item).deadline);

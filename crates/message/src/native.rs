@@ -287,7 +287,8 @@ impl NativeMsg {
     pub fn get(&self, path: &FieldPath) -> Option<Value<'_>> {
         if path.is_of(self.types()) {
             assert_eq!(path.root(), self.id(), "a path of this type of message");
-            assert!(self.is_readable(path), "a message is whole when a leaf of it is read");
+            let is_whole = path.kind() != Kind::Bytes || !self.is_gathered();
+            assert!(is_whole, "a message is whole when a leaf of it is read");
             return path.value(self.root());
         }
         let (message, number) = self.innermost(path)?;
@@ -320,7 +321,7 @@ impl NativeMsg {
     /// If the encoding is larger or deeper than M18 allows.
     pub fn to_protobuf(&self, room_bytes: usize) -> Result<Image, EncodeError> {
         if self.is_gathered() {
-            return self.whole().to_protobuf(room_bytes);
+            return self.copy().to_protobuf(room_bytes);
         }
         // SAFETY: the image was checked by the same plan, and the message is borrowed.
         unsafe { encode(self.types().plan(self.id()), self.root(), room_bytes, None) }
@@ -328,7 +329,7 @@ impl NativeMsg {
 
     /// A copy, with what is attached.
     #[cold]
-    fn whole(&self) -> NativeMsg {
+    pub fn copy(&self) -> NativeMsg {
         let mut buf = buffer(ROOM_BYTES + self.image_bytes());
         let (own, mut rest) = buf.as_mut_slice()[ROOM_BYTES..].split_at_mut(self.image().len());
         own.copy_from_slice(self.image());

@@ -189,9 +189,10 @@ impl<M: Memory> Application<M> {
             .extents()
             .iter()
             .for_each(|extent| blocks.add(extent.offset, extent.bytes));
+        let name: Arc<str> = name.into();
         Application {
             number,
-            name: name.into(),
+            name: name.clone(),
             is_proved: false,
             user: None,
             policed: Policed::new(number),
@@ -199,7 +200,7 @@ impl<M: Memory> Application<M> {
             memory,
             blocks,
             datapath: Datapath::new(limits.items_max, seed),
-            fields: DeclaredFields::default(),
+            fields: DeclaredFields::new(name),
             bindings: Vec::new(),
             serves: Vec::new(),
             targets: Vec::new(),
@@ -318,14 +319,22 @@ impl<M: Memory> Application<M> {
 
     /// What is to be put into its ring next.
     pub fn peek_descriptor(&mut self) -> Option<&Descriptor> {
-        for returned in self.lent.take_returned() {
-            self.release(returned);
+        if self.lent.bytes() > 0 {
+            self.take_back();
         }
         if self.descriptors.is_empty() && !self.released.tokens().is_empty() {
             let released = std::mem::replace(&mut self.released, Released::new());
             self.descriptors.push_back(Descriptor::Release(released));
         }
         self.descriptors.front()
+    }
+
+    /// Returns the memory of messages that were read where they lay.
+    #[cold]
+    fn take_back(&mut self) {
+        for returned in self.lent.take_returned() {
+            self.release(returned);
+        }
     }
 
     /// It is in the ring.

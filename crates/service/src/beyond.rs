@@ -16,6 +16,7 @@ use petasos_message::NativeMsg;
 
 use crate::host::{Export, HubId};
 use crate::passing::Passing;
+use crate::remote::Copies;
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
 use crate::routes::Routes;
 use crate::{Binding, BoundMethod};
@@ -195,14 +196,18 @@ pub(crate) enum Carrier {
     Transport,
     /// To or from another hub of this host.
     Hub(HubId),
+    /// From a policy that copies a request: nobody is told what comes of it. Until then it is
+    /// cancelled, and so many bytes it has.
+    Nobody { until: Time, bytes: u32 },
 }
 
 impl Carrier {
-    /// The index of its queue.
-    const fn queue(self) -> usize {
+    /// The index of its queue, if it is told anything.
+    const fn queue(self) -> Option<usize> {
         match self {
-            Carrier::Transport => 0,
-            Carrier::Hub(_) => 1,
+            Carrier::Transport => Some(0),
+            Carrier::Hub(_) => Some(1),
+            Carrier::Nobody { .. } => None,
         }
     }
 }
@@ -269,6 +274,7 @@ pub(crate) struct Remote {
     pub(crate) known_changes: u64,
     /// Of calls from other hubs: by server and method.
     pub(crate) routes: Routes,
+    pub(crate) copies: Copies,
 }
 
 impl Remote {
@@ -284,6 +290,7 @@ impl Remote {
             exports: HashMap::new(),
             known_changes: u64::MAX,
             routes: Routes::default(),
+            copies: Copies::default(),
         }
     }
 
@@ -330,6 +337,9 @@ impl Remote {
             is_refused: false,
         };
         self.calls.insert(call, entry);
+        if let Carrier::Nobody { until, bytes } = carrier {
+            self.copies.insert(until, bytes, call);
+        }
         call
     }
 
@@ -337,10 +347,13 @@ impl Remote {
     pub(crate) fn remove(&mut self, call: RemoteCall) -> Option<Entry> {
         let mut entry = self.calls.remove(call)?;
         self.names.release(call);
+        if let Carrier::Nobody { until, bytes } = entry.carrier {
+            self.copies.remove(until, bytes, call);
+        }
         self.counted -= usize::from(entry.is_counted);
         self.passed(entry.through.as_deref().map(|through| through.payer), entry.bytes);
         if std::mem::take(&mut entry.is_refused) {
-            self.queues[entry.carrier.queue()].push_back(Queued::Room(call));
+            tell(&mut self.queues, entry.carrier, Queued::Room(call));
         }
         Some(entry)
     }
@@ -359,7 +372,7 @@ impl Remote {
             self.passing.add(through.payer, bytes);
         }
         (begin.message, begin.metadata, begin.deadline) = (message, metadata, deadline);
-        self.queues[entry.carrier.queue()].push_back(Queued::Begin(call));
+        tell(&mut self.queues, entry.carrier, Queued::Begin(call));
         bytes
     }
 
@@ -367,6 +380,12 @@ impl Remote {
     pub(crate) fn push(&mut self, call: RemoteCall, item: RemoteItem) -> usize {
         let Some(entry) = self.calls.get_mut(call) else { return 0 };
         if entry.is_void {
+            return 0;
+        }
+        if matches!(entry.carrier, Carrier::Nobody { .. }) {
+            if matches!(item, RemoteItem::End(_)) {
+                self.remove(call);
+            }
             return 0;
         }
         let bytes = item.bytes();
@@ -378,7 +397,7 @@ impl Remote {
         // What is not with the transport yet is looked at when it is.
         if !entry.is_told && entry.begin.is_none() {
             entry.is_told = true;
-            self.queues[entry.carrier.queue()].push_back(Queued::Ready(call));
+            tell(&mut self.queues, entry.carrier, Queued::Ready(call));
         }
         bytes
     }
@@ -394,7 +413,7 @@ impl Remote {
     pub(crate) fn cut_ended(&mut self, call: RemoteCall, end: RemoteEnd) {
         let Some(entry) = self.calls.get_mut(call) else { return };
         entry.items.push_back(RemoteItem::End(end));
-        self.queues[entry.carrier.queue()].push_back(Queued::Ready(call));
+        tell(&mut self.queues, entry.carrier, Queued::Ready(call));
     }
 
     /// Drops the items of a call that wait for their carrier. Gives their bytes, and whether the
@@ -426,7 +445,7 @@ impl Remote {
     pub(crate) fn tell_room(&mut self, call: RemoteCall) {
         let Some(entry) = self.calls.get_mut(call) else { return };
         if std::mem::take(&mut entry.is_refused) {
-            self.queues[entry.carrier.queue()].push_back(Queued::Room(call));
+            tell(&mut self.queues, entry.carrier, Queued::Room(call));
         }
     }
 
@@ -439,13 +458,13 @@ impl Remote {
             if !std::mem::replace(&mut entry.is_void, true) {
                 entry.items.clear();
                 entry.is_refused = false;
-                self.queues[entry.carrier.queue()].push_back(Queued::Cancel(call));
+                tell(&mut self.queues, entry.carrier, Queued::Cancel(call));
             }
             return None;
         }
         let entry = self.remove(call)?;
         if entry.begin.is_none() {
-            self.queues[entry.carrier.queue()].push_back(Queued::Cancel(call));
+            tell(&mut self.queues, entry.carrier, Queued::Cancel(call));
         }
         Some(entry)
     }
@@ -462,6 +481,13 @@ impl Remote {
         let number = FIRST + self.peers.len() as u32;
         self.peers.insert(name.into(), number);
         Peer(number)
+    }
+}
+
+/// Queues something for a carrier.
+fn tell(queues: &mut [VecDeque<Queued>; 2], carrier: Carrier, what: Queued) {
+    if let Some(queue) = carrier.queue() {
+        queues[queue].push_back(what);
     }
 }
 

@@ -1,25 +1,49 @@
 //! Declared fields of messages (E3), and their values.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use petasos_engine::{FieldError, FieldId, FieldKind, Fields, MethodId, Schema, Value};
+use petasos_engine::{FieldError, FieldId, FieldKind, Fields, MethodId, Peer, Schema, Value};
 use petasos_message::{FieldPath, Leaf, NativeMsg, PathError, SetError, Value as Read};
 use petasos_schema::Kind;
 
+use crate::host::Host;
 use crate::schemas::Binding;
 
 /// What the engines of one application have declared, and the methods that it has bound.
-#[derive(Debug, Default)]
 pub(crate) struct DeclaredFields {
     /// Of methods that have some, in ascending order.
     by_method: Vec<(MethodId, Vec<(FieldId, FieldPath)>)>,
     /// By number, the path's type and schema.
-    methods: HashMap<MethodId, (String, std::sync::Arc<Binding>, petasos_schema::MessageId)>,
+    methods: HashMap<MethodId, (String, Arc<Binding>, petasos_schema::MessageId)>,
+    /// The application's name.
+    application: Arc<str>,
+    /// What numbers names, once the application has a hub.
+    host: Option<Arc<Host>>,
+    /// Names that engines know by their numbers. They are as few as the names in policies.
+    peers: Vec<(Arc<str>, Peer)>,
 }
 
 impl DeclaredFields {
+    /// Of an application with this name.
+    pub(crate) fn new(application: Arc<str>) -> DeclaredFields {
+        let (by_method, methods, host, peers) = Default::default();
+        DeclaredFields { by_method, methods, application, host, peers }
+    }
+
+    /// The application is at a hub of this host now.
+    pub(crate) fn at(&mut self, host: &Arc<Host>) {
+        self.host = Some(host.clone());
+    }
+
+    /// The name that engines know by this number.
+    pub(crate) fn name_of(&self, peer: Peer) -> Option<Arc<str>> {
+        let known = self.peers.iter().find(|(_, known)| *known == peer);
+        known.filter(|_| peer != Peer::NONE).map(|(name, _)| name.clone())
+    }
+
     /// A method can be called now.
-    pub(crate) fn add_method(&mut self, binding: &std::sync::Arc<Binding>, index: usize) {
+    pub(crate) fn add_method(&mut self, binding: &Arc<Binding>, index: usize) {
         let method = &binding.methods[index];
         let known = (method.name.to_string(), binding.clone(), method.request);
         self.methods.insert(method.id, known);
@@ -38,13 +62,20 @@ impl DeclaredFields {
 
     /// Copies the values of declared fields out of a message from the caller.
     pub(crate) fn read(&self, method: MethodId, message: &mut NativeMsg, fields: &mut Fields) {
-        if !self.of(method).iter().all(|(_, path)| message.is_readable(path)) {
-            message.make_whole();
+        if message.is_gathered() {
+            self.make_readable(method, message);
         }
         for (id, path) in self.of(method) {
             if let Some(value) = message.get(path).and_then(value) {
                 fields.insert(*id, value);
             }
+        }
+    }
+
+    #[cold]
+    fn make_readable(&self, method: MethodId, message: &mut NativeMsg) {
+        if !self.of(method).iter().all(|(_, path)| message.is_readable(path)) {
+            message.make_whole();
         }
     }
 
@@ -115,6 +146,21 @@ impl Schema for DeclaredFields {
             known.retain(|(known, _)| *known != id);
             !known.is_empty()
         });
+    }
+
+    fn application(&self) -> &str {
+        &self.application
+    }
+
+    fn peer(&mut self, name: &str) -> Peer {
+        if let Some((_, peer)) = self.peers.iter().find(|(known, _)| **known == *name) {
+            return *peer;
+        }
+        let Some(host) = &self.host else { return Peer::NONE };
+        // The name is kept as long as the application: so its number stays its own.
+        let (name, peer) = host.peer(name);
+        self.peers.push((name, peer));
+        peer
     }
 }
 

@@ -85,6 +85,7 @@ impl<M: Memory> Hub<M> {
             let name = (application.name(), user);
             application.policed = self.host.policed(name, number);
         }
+        application.fields.at(&self.host);
         if let Some(notify) = &self.notify {
             let notify = notify.clone();
             application.lent = Loans::new(move || notify());
@@ -226,7 +227,7 @@ impl<M: Memory> Hub<M> {
         mut charge: impl FnMut(Option<(&mut Application<M>, bool)>),
     ) -> bool {
         let mut has_moved = false;
-        self.wake_at = Time::NEVER;
+        self.wake_at = self.end_late_copies(now);
         self.forget_old_exports();
         let mut numbers = std::mem::take(&mut self.turn);
         numbers.clear();
@@ -380,6 +381,10 @@ impl<M: Memory> Hub<M> {
         let application = self.application(number).expect("it has an item");
         let item = application.datapath.take_shown(Direction::Outbound);
         let body = application.take_body(item.index);
+        if let (Some(peer), Some(message)) = (item.mirror, &body) {
+            self.mirror(number, &item, message, (peer, now));
+        }
+        let application = self.application(number).expect("it has an item");
         let bytes = body.as_ref().map_or(0, |body| body.image_bytes());
         let known = application.count(&item, (Direction::Outbound, bytes), now);
         let far = known.and_then(|known| known.far);

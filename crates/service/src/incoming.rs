@@ -7,7 +7,7 @@ use petasos_abi::{CallNumber, Contents, Descriptor, Request, Side, TIME_NEVER, U
 use petasos_base::Time;
 use petasos_buf::SharedMemory;
 use petasos_call::{Code, Metadata, PREVIOUS_ATTEMPTS, Status, TailParts, read_tail};
-use petasos_engine::{Call, CallId, Direction, ItemKind, Submission};
+use petasos_engine::{Call, CallId, Direction, ItemKind, MethodId, Submission};
 use petasos_message::{CompactError, GATHER_BYTES_MIN, NativeMsg, Outside, Segment, Source};
 use petasos_shm::{HeapSlice, Loan, OwnedHeap};
 
@@ -16,22 +16,31 @@ use crate::known::Known;
 use crate::schemas::{Binding, BoundMethod, MethodAt};
 use crate::{CALLER_KEY, peers};
 
-/// A send heap as compaction reads it. Addresses are offsets.
-struct SendHeap<'a> {
-    heap: &'a OwnedHeap,
-    /// If leaves are read where they lie: what returns the message's place when no leaf is left.
-    loan: Option<Arc<Loan>>,
-}
+/// A send heap as compaction reads it. Addresses are offsets. All is copied.
+struct SendHeap<'a>(&'a OwnedHeap);
 
 impl Source for SendHeap<'_> {
     fn copy(&self, at: u64, to: &mut [u8]) -> Result<(), Outside> {
-        self.heap.copy_out(at, to).map_err(|_| Outside)
+        self.0.copy_out(at, to).map_err(|_| Outside)
+    }
+
+    fn segment(&self, _: u64, _: u32) -> Result<Option<Segment>, Outside> {
+        Ok(None)
+    }
+}
+
+/// The same, with a message whose long leaves are read where they lie. Its place comes back when
+/// no leaf is left.
+struct LentHeap<'a>(&'a OwnedHeap, Arc<Loan>);
+
+impl Source for LentHeap<'_> {
+    fn copy(&self, at: u64, to: &mut [u8]) -> Result<(), Outside> {
+        self.0.copy_out(at, to).map_err(|_| Outside)
     }
 
     fn segment(&self, at: u64, bytes: u32) -> Result<Option<Segment>, Outside> {
-        let Some(loan) = &self.loan else { return Ok(None) };
-        let slice = self.heap.slice(at, bytes.into()).map_err(|_| Outside)?;
-        Ok(Some(Segment::Shared(Arc::new(Leaf { slice, _loan: loan.clone() }))))
+        let slice = self.0.slice(at, bytes.into()).map_err(|_| Outside)?;
+        Ok(Some(Segment::Shared(Arc::new(Leaf { slice, _loan: self.1.clone() }))))
     }
 }
 
@@ -293,11 +302,17 @@ impl<M: Memory> Application<M> {
         let bytes_max = self.limits.message_bytes_max.min(contents.bytes as usize);
         let (types, root) = (&binding.types, contents.offset);
         let id = if is_request { method.request } else { method.response };
-        let loan = self.loan(contents, is_request && self.fields.have_bytes(method.id));
-        let source = SendHeap { heap: self.memory.send(), loan };
-        let taken = match source.loan {
-            None => NativeMsg::copied(types, id, &source, root, bytes_max),
-            Some(_) => NativeMsg::gathered(types, id, &source, root, bytes_max),
+        let heap = self.memory.send();
+        let loan = match contents.bytes as usize >= GATHER_BYTES_MIN {
+            true => self.loan(contents, is_request.then_some(method.id)),
+            false => None,
+        };
+        let taken = match loan {
+            None => NativeMsg::copied(types, id, &SendHeap(heap), root, bytes_max),
+            Some(loan) => {
+                let source = LentHeap(heap, Arc::new(loan));
+                NativeMsg::gathered(types, id, &source, root, bytes_max)
+            }
         };
         taken.map_err(|error| match error {
             CompactError::TooLarge => Status::resource_exhausted("the message is too large"),
@@ -305,17 +320,16 @@ impl<M: Memory> Application<M> {
         })
     }
 
-    /// For a message whose leaves are to be read where they lie: it is long, and the application
-    /// has not lent so much that it has too little left.
-    #[inline]
-    fn loan(&self, contents: Contents, is_read: bool) -> Option<Arc<Loan>> {
-        if (contents.bytes as usize) < GATHER_BYTES_MIN || is_read {
+    /// For a long message whose leaves are to be read where they lie, unless the application would
+    /// have too little memory left, or it is a request of a method of which engines may read them.
+    #[cold]
+    fn loan(&self, contents: Contents, request_of: Option<MethodId>) -> Option<Loan> {
+        let bytes = self.lent.bytes() + u64::from(contents.bytes);
+        let is_read = request_of.is_some_and(|method| self.fields.have_bytes(method));
+        if is_read || bytes > self.limits.lent_bytes_max as u64 {
             return None;
         }
-        if self.lent.bytes() + u64::from(contents.bytes) > self.limits.lent_bytes_max as u64 {
-            return None;
-        }
-        self.lent.lend(contents).map(Arc::new)
+        self.lent.lend(contents)
     }
 
     /// A private copy of metadata in the send heap, parsed (R9).

@@ -73,7 +73,7 @@ pub use hub_error::HubError;
 pub use limits::ApplicationLimits;
 pub use peers::PolicyNames;
 pub use petasos_schema::{Digest, Hash};
-pub use remote::{Incoming, RouteIn};
+pub use remote::{CopyCounts, Incoming, RouteIn};
 pub use remote_calls::{RemoteCall, RemoteCalls};
 pub use schemas::{
     BindError, Binding, BoundMethod, KeptSchema, KnownSchema, SchemaLimits, Schemas,

@@ -26,7 +26,7 @@ use crate::remembered::Remembered;
 /// The numbers of names: up to [`REST`].
 const FIRST: u32 = 1 << 30;
 /// What has no number of its own: names for which there is no room, and what is no target.
-pub(crate) const REST: Peer = Peer((1 << 31) - 1);
+pub(crate) const REST: Peer = Peer::NONE;
 /// As many names have numbers of their own.
 const NAMES_MAX: usize = 1 << 16;
 

@@ -34,8 +34,11 @@
 
 mod handing;
 mod incoming;
+mod mirror;
 mod returned;
 mod room;
 mod through;
 
 pub use incoming::{Incoming, RouteIn};
+pub(crate) use mirror::Copies;
+pub use mirror::CopyCounts;

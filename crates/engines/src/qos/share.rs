@@ -13,7 +13,8 @@ pub(super) const WEIGHT: RangeInclusive<u32> = 1..=1000;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Weight {
-    pub(super) application: u32,
+    /// Its name.
+    pub(super) application: String,
     pub(super) weight: u32,
 }
 

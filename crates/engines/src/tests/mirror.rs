@@ -3,7 +3,7 @@ use petasos_engine::*;
 use super::support::*;
 use crate::Mirror;
 
-const ALL: &str = r#"{"peer": 9, "share": 1, "methods": ["pkg.Service/*"]}"#;
+const ALL: &str = r#"{"to": "shadow", "share": 1, "methods": ["pkg.Service/*"]}"#;
 
 fn mirrors(rig: &mut Rig, call: Call) -> Option<Peer> {
     rig.begin(call);
@@ -25,7 +25,7 @@ fn unary_requests_of_the_methods_are_copied() {
 
 #[test]
 fn a_share_is_copied_and_incoming_requests_are_not() {
-    let mut rig = Rig::new(&Mirror, r#"{"peer": 9, "share": 0.25}"#);
+    let mut rig = Rig::new(&Mirror, r#"{"to": "shadow", "share": 0.25}"#);
     let copied = (0..4000).filter(|_| mirrors(&mut rig, call()).is_some()).count();
     assert!((900..1100).contains(&copied), "{copied}");
     let mut rig = Rig::new(&Mirror, ALL);
@@ -41,10 +41,11 @@ fn states_and_configurations() {
     are_wrong(
         &Mirror,
         &[
-            (r#"{"share": 1}"#, "missing field `peer`"),
-            (r#"{"peer": 9, "share": -0.5}"#, "`share` must be from 0 to 1, and is -0.5"),
-            (r#"{"peer": 9, "share": 1, "methods": []}"#, "`methods` must not be empty"),
-            (r#"{"peer": 9, "share": 1, "x": 1}"#, "unknown field `x`"),
+            (r#"{"share": 1}"#, "missing field `to`"),
+            (r#"{"to": "", "share": 1}"#, "`to` must have from 1 to 255 bytes"),
+            (r#"{"to": "shadow", "share": -0.5}"#, "`share` must be from 0 to 1, and is -0.5"),
+            (r#"{"to": "shadow", "share": 1, "methods": []}"#, "`methods` must not be empty"),
+            (r#"{"to": "shadow", "share": 1, "x": 1}"#, "unknown field `x`"),
         ],
     );
 }

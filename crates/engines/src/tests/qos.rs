@@ -150,13 +150,14 @@ fn classes_of_methods_have_their_shares() {
 fn applications_divide_the_rate() {
     let configuration = r#"{"order": "earliest_deadline", "bytes_per_s": 1000000,
         "burst_bytes": 10, "hold_max_us": 1000000,
-        "applications": [{"application": 2, "weight": 3}]}"#;
+        "applications": [{"application": "two", "weight": 3}]}"#;
     let mut one = Rig::new(&Qos, configuration);
-    let mut two = Rig::with(&Qos, Arc::clone(&one.policy));
-    let of_two = || Call { application: Application(2), ..call() };
+    let schema = TestSchema { application: "two", ..TestSchema::default() };
+    let two = Rig::try_with(&Qos, Arc::clone(&one.policy), schema);
+    let mut two = two.expect("the policy is placed");
     for _ in 0..500 {
         request(&mut one, call(), 10);
-        request(&mut two, of_two(), 10);
+        request(&mut two, call(), 10);
     }
     let mut left = [0, 0];
     for _ in 0..4000 {
@@ -249,7 +250,7 @@ fn states_and_configurations() {
             (r#"{"order": "earliest_deadline", "hold_max_us": 0}"#, "`hold_max_us` must be from 1"),
             (
                 r#"{"order": "earliest_deadline",
-                    "applications": [{"application": 1, "weight": 0}]}"#,
+                    "applications": [{"application": "one", "weight": 0}]}"#,
                 "`applications.weight` must be from 1 to 1000",
             ),
             (r#"{"order": "earliest_deadline", "hold": 1}"#, "unknown field `hold`"),

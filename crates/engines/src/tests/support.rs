@@ -230,6 +230,8 @@ pub struct TestSchema {
     pub fields: Vec<(&'static str, FieldKind)>,
     /// Paths of fields that engines want now.
     pub wanted: Vec<(MethodId, String, FieldId)>,
+    /// The application's name.
+    pub application: &'static str,
 }
 
 impl Schema for TestSchema {
@@ -249,5 +251,14 @@ impl Schema for TestSchema {
 
     fn forget(&mut self, id: FieldId) {
         self.wanted.retain(|(.., wanted)| *wanted != id);
+    }
+
+    fn application(&self) -> &str {
+        self.application
+    }
+
+    /// The name that is known is `shadow`.
+    fn peer(&mut self, name: &str) -> Peer {
+        if name == "shadow" { Peer(9) } else { Peer::NONE }
     }
 }

@@ -34,7 +34,7 @@ const CHAIN: [(&str, &str); 13] = [
         r#"{"rules": [{"probability": 0.2, "delay_us": 30},
             {"probability": 0.02, "abort": {"code": "ABORTED"}}], "held_max": 5}"#,
     ),
-    ("mirror", r#"{"peer": 9, "share": 0.5}"#),
+    ("mirror", r#"{"to": "shadow", "share": 0.5}"#),
     (
         "metadata",
         r#"{"rules": [{"on": ["requests", "ends"],

@@ -59,14 +59,14 @@ impl RouteIn {
 }
 
 /// A call that an application of this hub serves.
-struct Served {
-    server: Number,
-    at: MethodAt,
+pub(super) struct Served {
+    pub(super) server: Number,
+    pub(super) at: MethodAt,
     /// The number by which its descriptors name the caller.
-    partner: u32,
-    is_idempotent: bool,
-    carrier: Carrier,
-    way: Way,
+    pub(super) partner: u32,
+    pub(super) is_idempotent: bool,
+    pub(super) carrier: Carrier,
+    pub(super) way: Way,
 }
 
 impl<M: Memory> Hub<M> {
@@ -195,7 +195,7 @@ impl<M: Memory> Hub<M> {
     }
 
     /// Begins a call in the datapath of the application that serves it.
-    fn begin_served(
+    pub(super) fn begin_served(
         &mut self,
         served: Served,
         caller: RemoteCaller,

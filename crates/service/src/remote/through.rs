@@ -112,7 +112,7 @@ impl<M: Memory> Hub<M> {
     }
 
     /// Begins both halves. Gives the name of the one that has come in.
-    fn begin_through(
+    pub(super) fn begin_through(
         &mut self,
         [from, to]: [Carrier; 2],
         mut outgoing: Outgoing,

@@ -105,7 +105,7 @@ impl Loans {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use petasos_base::sync::{AtomicU32, Ordering};
 
     use super::*;
 
