@@ -137,6 +137,11 @@ impl Control {
         its.map(|known| known.made.policy.clone())
     }
 
+    /// All policies that are in use.
+    pub fn all_known(&self) -> impl Iterator<Item = &Known> {
+        self.known.values()
+    }
+
     fn set_policies(&mut self, policies: Policies) {
         self.policies = policies;
         for rule in self.policies.rules() {

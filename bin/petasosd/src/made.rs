@@ -35,14 +35,9 @@ pub enum MakeError {
 /// The names of the kinds that are built in, in order.
 pub fn kinds() -> Vec<&'static str> {
     let mut names: Vec<_> =
-        petasos_engines::kinds().iter().map(|kind| kind.version().kind).filter(is_here).collect();
+        petasos_engines::kinds().iter().map(|kind| kind.version().kind).collect();
     names.sort_unstable();
     names
-}
-
-/// The hub has nobody yet who takes copies of requests.
-fn is_here(kind: &&str) -> bool {
-    *kind != "mirror"
 }
 
 /// What makes policies.
@@ -57,7 +52,7 @@ pub enum Kind {
 impl Kind {
     /// The kind of this name, if it is built in.
     pub fn built_in(name: &str) -> Option<Kind> {
-        petasos_engines::find(name).filter(|_| is_here(&name)).map(Kind::BuiltIn)
+        petasos_engines::find(name).map(Kind::BuiltIn)
     }
 
     /// The kind of this name.

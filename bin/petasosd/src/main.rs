@@ -24,6 +24,7 @@ mod policies;
 mod ports;
 mod processor;
 mod quotas;
+mod reports;
 mod runtime;
 mod schemas;
 mod security;

@@ -258,6 +258,21 @@ mod tests {
     }
 
     #[test]
+    fn the_books_policies_are_right_and_all_kinds_are_in_it() {
+        let book = include_str!("../../../docs/book/src/policies.md");
+        let (mut kinds, mut count) = (Vec::new(), 0);
+        for block in book.split("```json\n").skip(1) {
+            let text = block.split("```").next().expect("it has an end");
+            let rules = parsed(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            kinds.extend(rules.iter().map(|rule| rule.made.kind_name().to_owned()));
+            count += 1;
+        }
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds, crate::made::kinds(), "in {count} examples");
+    }
+
+    #[test]
     fn what_is_wrong_says_where() {
         let error = |text| parsed(text).expect_err("it is wrong");
         let unknown = error(r#"[{"application": "*", "kind": "nul"}]"#);
@@ -265,8 +280,8 @@ mod tests {
         let wrong = r#"[{"application": "*", "kind": "rate_limit", "configuration": {"x": 1}}]"#;
         assert!(error(wrong).starts_with("policy 1: the configuration of `rate_limit` is wrong"));
         assert!(error("[").contains("line 1"));
-        let mirror = r#"[{"application": "*", "kind": "mirror", "configuration": {"peer": 1}}]"#;
-        assert!(error(mirror).starts_with("policy 1: there is no kind `mirror`"));
+        let mirror = r#"[{"application": "*", "kind": "mirror", "configuration": {"share": 1}}]"#;
+        assert!(error(mirror).contains("missing field `to`"));
         let budget = r#"[{"application": "*", "kind": "null", "budget": {"percent": 0}}]"#;
         assert!(error(budget).starts_with("policy 1: a budget is more than 0"));
         let many = vec![r#"{"application": "*", "kind": "null"}"#; RULES_MAX + 1].join(",");

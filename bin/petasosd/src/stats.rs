@@ -5,7 +5,7 @@ use std::sync::Arc;
 use petasos::grpc::{GrpcStats, Refusals};
 use petasos_base::{SystemClock, Time};
 use petasos_engine::{Application as Number, EngineCounts};
-use petasos_service::{Application, Gone, Row as CallRow};
+use petasos_service::{Application, CopyCounts, Gone, Row as CallRow};
 
 use crate::control::World;
 use crate::member::Heaps;
@@ -38,6 +38,8 @@ pub struct RuntimeStats {
     pub applications: usize,
     /// How long its thread has had a processor, if the system tells.
     pub processor_ns: Option<u64>,
+    /// Of requests, for other servers.
+    pub copies: CopyCounts,
 }
 
 /// What was counted of an application.
@@ -84,7 +86,8 @@ fn runtimes(world: &World<'_>) -> Vec<RuntimeStats> {
     let one = |row: &Row| {
         let runtime = world.runtimes().find(|runtime| runtime.id() == row.id);
         let applications = runtime.map_or(0, |runtime| runtime.members.len());
-        RuntimeStats { id: row.id.0, applications, processor_ns: row.processor_ns() }
+        let copies = runtime.map(|runtime| runtime.hub.copy_counts()).unwrap_or_default();
+        RuntimeStats { id: row.id.0, applications, processor_ns: row.processor_ns(), copies }
     };
     world.set.rows().map(one).collect()
 }

@@ -14,9 +14,10 @@ use petasos_call::{Metadata, Status};
 use petasos_engine::{Application as Number, CallId, Peer};
 use petasos_message::NativeMsg;
 
+use crate::carrier::{Carrier, Queued, tell};
+use crate::copies::Copies;
 use crate::host::{Export, HubId};
 use crate::passing::Passing;
-use crate::remote::Copies;
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
 use crate::routes::Routes;
 use crate::{Binding, BoundMethod};
@@ -180,36 +181,6 @@ pub(crate) const BEYOND: Number = Number(u32::MAX);
 /// The other end of a call, as the end at this host knows it.
 pub(crate) fn far(call: RemoteCall) -> (Number, CallId) {
     (BEYOND, CallId::from_number(call.to_number()))
-}
-
-pub(crate) enum Queued {
-    Begin(RemoteCall),
-    Ready(RemoteCall),
-    Cancel(RemoteCall),
-    Room(RemoteCall),
-}
-
-/// What takes a call beyond this hub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
-    /// To or from another host.
-    Transport,
-    /// To or from another hub of this host.
-    Hub(HubId),
-    /// From a policy that copies a request: nobody is told what comes of it. Until then it is
-    /// cancelled, and so many bytes it has.
-    Nobody { until: Time, bytes: u32 },
-}
-
-impl Carrier {
-    /// The index of its queue, if it is told anything.
-    const fn queue(self) -> Option<usize> {
-        match self {
-            Carrier::Transport => Some(0),
-            Carrier::Hub(_) => Some(1),
-            Carrier::Nobody { .. } => None,
-        }
-    }
 }
 
 /// What a half of a call knows.
@@ -481,13 +452,6 @@ impl Remote {
         let number = FIRST + self.peers.len() as u32;
         self.peers.insert(name.into(), number);
         Peer(number)
-    }
-}
-
-/// Queues something for a carrier.
-fn tell(queues: &mut [VecDeque<Queued>; 2], carrier: Carrier, what: Queued) {
-    if let Some(queue) = carrier.queue() {
-        queues[queue].push_back(what);
     }
 }
 

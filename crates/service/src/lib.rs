@@ -35,7 +35,9 @@ mod application;
 mod applications;
 mod beyond;
 mod binds;
+mod carrier;
 mod changes;
+mod copies;
 mod counting;
 mod crossing;
 mod crowd;
@@ -66,6 +68,7 @@ pub use beyond::{
     Encoded, Outgoing, RemoteCaller, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
     RemoteOutcome,
 };
+pub use copies::CopyCounts;
 pub use crossing::{Crossing, Letter};
 pub use host::{Host, HubId};
 pub use hub::{Hub, TargetId};
@@ -73,7 +76,7 @@ pub use hub_error::HubError;
 pub use limits::ApplicationLimits;
 pub use peers::PolicyNames;
 pub use petasos_schema::{Digest, Hash};
-pub use remote::{CopyCounts, Incoming, RouteIn};
+pub use remote::{Incoming, RouteIn};
 pub use remote_calls::{RemoteCall, RemoteCalls};
 pub use schemas::{
     BindError, Binding, BoundMethod, KeptSchema, KnownSchema, SchemaLimits, Schemas,

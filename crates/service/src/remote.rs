@@ -40,5 +40,3 @@ mod room;
 mod through;
 
 pub use incoming::{Incoming, RouteIn};
-pub(crate) use mirror::Copies;
-pub use mirror::CopyCounts;

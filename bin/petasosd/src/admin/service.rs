@@ -17,6 +17,7 @@ use super::{JobSender, stats, view};
 use crate::configuration::Reader;
 use crate::control::{World, describe};
 use crate::metrics;
+use crate::reports::Reporters;
 use crate::stats::{METRIC_ROWS_MAX, ROWS_MAX, Snapshot};
 
 /// The most callers who watch at a time.
@@ -53,9 +54,12 @@ impl Front {
 
     /// What is counted, as a page for Prometheus.
     pub async fn metrics(self) -> Result<String, String> {
-        let take = |world: &mut World<'_>| Ok(Snapshot::take(world, None, METRIC_ROWS_MAX));
-        let snapshot = self.0.ask(take).await.map_err(|status| status.message().to_owned())?;
-        Ok(metrics::text(&snapshot))
+        let take = |world: &mut World<'_>| {
+            Ok((Snapshot::take(world, None, METRIC_ROWS_MAX), Reporters::of(world)))
+        };
+        let taken = self.0.ask(take).await.map_err(|status| status.message().to_owned())?;
+        let (snapshot, reporters) = taken;
+        Ok(metrics::text(&snapshot, &reporters.values()))
     }
 
     /// Writes down what somebody did who may, at another socket than this service's.

@@ -7,7 +7,7 @@ use petasos::{Msg, Status};
 use petasos_admin as proto;
 use petasos_engine::{Application as Number, Policy, Without};
 use petasos_plugin::Mapping;
-use petasos_service::{Application, Digest, KeptSchema};
+use petasos_service::{Application, Digest, KeptSchema, PolicyNames};
 
 use super::audit::Entry;
 use crate::control::{StepError, World};
@@ -15,6 +15,7 @@ use crate::made;
 use crate::member::{Heaps, Member};
 use crate::processor::Allowance;
 use crate::quotas::Quota;
+use crate::reports::name_numbers;
 use crate::runtime::set::State;
 
 /// The longest report of a policy, in bytes; a longer one is left out.
@@ -74,7 +75,8 @@ pub fn datapaths(
     };
     let mut response = proto::ListDatapathsResponse::new();
     let reports_bytes_max = if request.with_reports() { REPORTS_BYTES_MAX } else { 0 };
-    let what = Wanted { only, reports_bytes_left: reports_bytes_max, is_short: false };
+    let names = world.first.common.host.policy_names();
+    let what = Wanted { only, names, reports_bytes_left: reports_bytes_max, is_short: false };
     fill_datapaths(world, what, &mut response.edit());
     Ok(response)
 }
@@ -82,6 +84,8 @@ pub fn datapaths(
 /// What is wanted of datapaths.
 struct Wanted {
     only: Option<Number>,
+    /// For the numbers in reports.
+    names: PolicyNames,
     reports_bytes_left: usize,
     /// Configurations are left out that policies of the rule set have, too.
     is_short: bool,
@@ -133,7 +137,9 @@ fn describe(
         engine.set_configuration(&*known.made.configuration);
     }
     if what.reports_bytes_left > 0 {
-        let report = policy.report().to_string();
+        let mut report = policy.report();
+        name_numbers(&mut report, &what.names);
+        let report = report.to_string();
         if report.len() <= REPORT_BYTES_MAX.min(what.reports_bytes_left) {
             what.reports_bytes_left -= report.len();
             engine.set_report(report);
@@ -146,7 +152,8 @@ pub fn overview(world: &World<'_>) -> Msg<proto::Overview> {
     let mut response = proto::Overview::new();
     let mut edit = response.edit();
     fill_applications(world, &mut edit.applications_mut());
-    let what = Wanted { only: None, reports_bytes_left: 0, is_short: true };
+    let names = PolicyNames::default();
+    let what = Wanted { only: None, names, reports_bytes_left: 0, is_short: true };
     fill_datapaths(world, what, &mut edit.datapaths_mut());
     fill_policies(world, &mut edit.policies_mut());
     fill_quotas(world, &mut edit.quotas_mut());

@@ -7,6 +7,7 @@ use petasos::grpc::GrpcStats;
 use petasos_base::log_linear_highest;
 use petasos_service::{Row, Sums, Way};
 
+use crate::reports::{PolicyValues, Reported};
 use crate::stats::{ApplicationStats, Snapshot};
 
 /// Bounds of the latency histograms: powers of two of a nanosecond, at which buckets end, from
@@ -34,9 +35,11 @@ const OF_ROWS: [OfRow; 4] = [
 ];
 
 /// The page.
-pub fn text(snapshot: &Snapshot) -> String {
+pub fn text(snapshot: &Snapshot, policies: &[PolicyValues]) -> String {
     let mut text = String::new();
-    Page { text: &mut text, snapshot }.write().expect("strings take all that is written");
+    let mut page = Page { text: &mut text, snapshot };
+    let written = page.write().and_then(|()| page.policies(policies));
+    written.expect("strings take all that is written");
     text += &petasos_buf::memory::usage().to_prometheus();
     text += &snapshot.grpc.as_ref().map(GrpcStats::to_prometheus).unwrap_or_default();
     text
@@ -63,6 +66,7 @@ impl Page<'_> {
         self.each_row(Page::latency)?;
         self.engines()?;
         self.runtimes()?;
+        self.copies()?;
         self.gone()
     }
 
@@ -155,6 +159,43 @@ impl Page<'_> {
                     self.line(name, &labels(application), &more, value(counts))?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn policies(&mut self, policies: &[PolicyValues]) -> fmt::Result {
+        let name = "policy_report";
+        self.head(name, "gauge", "A value that the policy of a rule reports of itself.")?;
+        for PolicyValues { rule, application, kind, values, .. } in policies {
+            let (application, kind) = (Escaped(application), Escaped(kind));
+            let labels = format!("rule=\"{rule}\",application=\"{application}\",kind=\"{kind}\"");
+            for Reported { name: of, of: about, value } in values {
+                let about = Escaped(about.as_deref().unwrap_or_default());
+                let more = format!("value=\"{}\",of=\"{about}\"", Escaped(of));
+                self.line(name, &labels, &more, value)?;
+            }
+        }
+        let name = "policy_values_left_out";
+        self.head(
+            name,
+            "gauge",
+            "Values of reports that this page leaves out: they are too many.",
+        )?;
+        self.line(name, "", "", policies.iter().map(|policy| policy.left_out).sum::<usize>())
+    }
+
+    /// Copies of requests, which policies of the kind `mirror` want.
+    fn copies(&mut self) -> fmt::Result {
+        let name = "copies_total";
+        self.head(
+            name,
+            "counter",
+            "Copies of requests that policies wanted, and were sent or not.",
+        )?;
+        for runtime in &self.snapshot.runtimes {
+            let labels = format!("runtime=\"{}\"", runtime.id);
+            self.line(name, &labels, "result=\"sent\"", runtime.copies.sent)?;
+            self.line(name, &labels, "result=\"dropped\"", runtime.copies.dropped)?;
         }
         Ok(())
     }

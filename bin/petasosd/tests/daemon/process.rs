@@ -223,8 +223,18 @@ impl Daemon {
 
     /// An application that greets all, the last of them `last`. Gives the names.
     pub fn serve_until(&self, name: &str, last: &'static str) -> JoinHandle<Vec<String>> {
+        self.serve_as(name, "greeter", last)
+    }
+
+    /// The same, under another name than others.
+    pub fn serve_as(
+        &self,
+        name: &str,
+        served: &str,
+        last: &'static str,
+    ) -> JoinHandle<Vec<String>> {
         let mut server = self.attach(name);
-        assert_eq!(server.attachment.ask(&Ask::Serve(Text::new("greeter"))).unwrap(), 0);
+        server.serve(served);
         std::thread::spawn(move || {
             let mut names = Vec::new();
             while names.last().is_none_or(|name| name != last) {

@@ -14,9 +14,10 @@ use petasos_schema::MessageId;
 
 use crate::application::{Body, Memory};
 use crate::beyond::{
-    Carrier, Encoded, Entry, Queued, Remote, RemoteCaller, RemoteEnd, RemoteEvent, RemoteItem,
-    RemoteLimits, RemoteOutcome, ToHub, far,
+    Encoded, Entry, Remote, RemoteCaller, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
+    RemoteOutcome, ToHub, far,
 };
+use crate::carrier::{Carrier, Queued};
 use crate::hub::Hub;
 use crate::known::Known;
 use crate::remote_calls::RemoteCall;

@@ -6,11 +6,10 @@
 //!
 //! # Bounds
 //!
-//! At most [`COPIES_MAX`] copies of a hub are under way, with at most [`COPIED_BYTES_MAX`]. More
-//! are not made, since the calls that are copied matter more. A copy is cancelled when the time of
-//! the call is up, at the latest after [`LIFE_MAX`].
+//! How many copies of a hub are under way, and their bytes, is bounded
+//! ([`Copies`](crate::copies::Copies)). More are not made, since the calls that are copied matter
+//! more. A copy is cancelled when the time of the call is up, at the latest after [`LIFE_MAX`].
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use petasos_base::Time;
@@ -20,60 +19,15 @@ use petasos_message::NativeMsg;
 
 use super::incoming::Served;
 use crate::application::{Application, Memory};
-use crate::beyond::{Carrier, Outgoing, RemoteCaller, ToHub};
+use crate::beyond::{Outgoing, RemoteCaller, ToHub};
+use crate::carrier::Carrier;
+use crate::copies::CopyCounts;
 use crate::host::Server;
 use crate::hub::{Hub, served};
-use crate::remote_calls::RemoteCall;
 use crate::stats::Way;
 
-/// As many copies are under way.
-const COPIES_MAX: usize = 1024;
-/// As many bytes they have.
-const COPIED_BYTES_MAX: usize = 64 << 20;
 /// So long a copy may take.
 const LIFE_MAX: Duration = Duration::from_secs(30);
-
-/// The copies that are under way.
-#[derive(Debug, Default)]
-pub(crate) struct Copies {
-    /// When they are cancelled, and their names.
-    by_end: BTreeSet<(Time, RemoteCall)>,
-    bytes: usize,
-    /// Those that were made, and those that were not.
-    pub(crate) counts: CopyCounts,
-}
-
-/// What became of requests of which policies wanted copies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CopyCounts {
-    /// Copies that were sent.
-    pub sent: u64,
-    /// Copies that were not made: too many were under way, or nobody takes them.
-    pub dropped: u64,
-}
-
-impl Copies {
-    pub(crate) fn insert(&mut self, until: Time, bytes: u32, call: RemoteCall) {
-        self.by_end.insert((until, call));
-        self.bytes += bytes as usize;
-    }
-
-    pub(crate) fn remove(&mut self, until: Time, bytes: u32, call: RemoteCall) {
-        if self.by_end.remove(&(until, call)) {
-            self.bytes -= bytes as usize;
-        }
-    }
-
-    /// When the next one is cancelled.
-    #[inline]
-    pub(crate) fn due(&self) -> Time {
-        self.by_end.first().map_or(Time::NEVER, |(until, _)| *until)
-    }
-
-    fn has_room(&self, bytes: usize) -> bool {
-        self.by_end.len() < COPIES_MAX && self.bytes + bytes <= COPIED_BYTES_MAX
-    }
-}
 
 impl<M: Memory> Application<M> {
     /// A copy of a request that has left the datapath, for a name that one of its engines knows.
@@ -177,7 +131,7 @@ impl<M: Memory> Hub<M> {
     fn cancel_late_copies(&mut self, now: Time) -> Time {
         loop {
             let copies = &self.remote.as_ref().expect("it has copies").copies;
-            let Some(&(until, call)) = copies.by_end.first() else { return Time::NEVER };
+            let Some((until, call)) = copies.first() else { return Time::NEVER };
             if until > now {
                 return until;
             }

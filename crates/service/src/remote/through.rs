@@ -13,9 +13,9 @@ use super::handing::decode;
 use crate::BoundMethod;
 use crate::application::{Body, Memory};
 use crate::beyond::{
-    BEYOND, Carrier, Encoded, Entry, Outgoing, Remote, RemoteCaller, RemoteEnd, RemoteItem,
-    Through, ToHub,
+    BEYOND, Encoded, Entry, Outgoing, Remote, RemoteCaller, RemoteEnd, RemoteItem, Through, ToHub,
 };
+use crate::carrier::Carrier;
 use crate::host::Export;
 use crate::hub::Hub;
 use crate::remote_calls::RemoteCall;

@@ -185,6 +185,54 @@ fn a_scraper_reads_what_is_counted() {
     }
 }
 
+/// Waits until a sample has this value: pages are kept for a second.
+fn until(address: &str, name: &str, labels: &[(&str, &str)], value: f64) {
+    for _ in 0..200 {
+        if scrape(address).value(name, labels) == value {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{name} {labels:?} is {}", scrape(address).value(name, labels));
+}
+
+#[test]
+fn copies_go_to_another_server_by_its_name_and_policies_report_with_names() {
+    let policies = r#"[
+        {"application": "shop", "kind": "mirror", "configuration": {"to": "next", "share": 1}},
+        {"application": "shop", "kind": "overload", "configuration": {"by": "peer"}},
+        {"application": "shop", "kind": "access", "configuration": {"default": "allow",
+            "rules": [{"name": "no \"eve\"", "action": "deny", "methods": ["*"],
+                       "fields": [{"path": "name", "is": {"equals": "eve"}}]}]}}]"#;
+    let (daemon, address) = Daemon::start_metrics("reports", Some(policies));
+    let server = daemon.serve_until("server", "stop");
+    let next = daemon.serve_as("next", "next", "stop");
+    let mut client = daemon.attach("shop");
+    let target = client.target("greeter");
+    (0..20).for_each(|_| assert!(client.greet(target, "ann").is_ok()));
+    (0..3).for_each(|_| assert!(client.greet(target, "eve").is_err()));
+    let copies = "petasos_copies_total";
+    until(&address, copies, &[("runtime", "0"), ("result", "sent")], 20.0);
+    let page = scrape(&address);
+    assert_eq!(page.value(copies, &[("runtime", "0"), ("result", "dropped")]), 0.0);
+    let at_next = [("application", "next"), ("way", "from-local"), ("code", "OK")];
+    until(&address, "petasos_calls_ended_total", &at_next, 20.0);
+    let report = "petasos_policy_report";
+    let of = |kind, value, of| {
+        let labels = [("application", "shop"), ("kind", kind), ("value", value), ("of", of)];
+        scrape(&address).value(report, &labels)
+    };
+    // The mirror is before the policy that refuses some.
+    assert_eq!(of("mirror", "mirrored", ""), 23.0);
+    assert_eq!(of("access", "rules.decided", "no \"eve\""), 3.0);
+    assert!(of("overload", "limits.limit", "peer greeter") > 0.0);
+    assert_eq!(scrape(&address).value("petasos_policy_values_left_out", &[]), 0.0);
+    assert!(client.greet(target, "stop").is_ok());
+    server.join().unwrap();
+    // It was told by a copy.
+    next.join().unwrap();
+}
+
 #[test]
 fn what_the_grpc_port_refuses_is_counted_where_there_is_one() {
     let arguments = ["--metrics", "127.0.0.1:0", "--listen-grpc", "127.0.0.1:0"];
