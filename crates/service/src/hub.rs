@@ -378,13 +378,13 @@ impl<M: Memory> Hub<M> {
 
     /// Moves the next item of an application to the other end of its call.
     fn hand_over(&mut self, number: Number, now: Time) {
-        let application = self.application(number).expect("it has an item");
+        let mut application = self.application(number).expect("it has an item");
         let item = application.datapath.take_shown(Direction::Outbound);
         let body = application.take_body(item.index);
         if let (Some(peer), Some(message)) = (item.mirror, &body) {
             self.mirror(number, &item, message, (peer, now));
+            application = self.application(number).expect("it has an item");
         }
-        let application = self.application(number).expect("it has an item");
         let bytes = body.as_ref().map_or(0, |body| body.image_bytes());
         let known = application.count(&item, (Direction::Outbound, bytes), now);
         let far = known.and_then(|known| known.far);

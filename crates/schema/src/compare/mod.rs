@@ -32,6 +32,7 @@ use thiserror::Error;
 
 use crate::ids::{MessageId, ServiceId};
 use crate::model::{Field, Message};
+use crate::service::Method;
 use crate::schema::Schema;
 
 /// How two schemas' versions of a message or service relate.
@@ -95,7 +96,7 @@ pub enum Difference {
         of_requests: bool,
     },
     /// The comparison was given up: the schemas refer to themselves in too many ways.
-    #[error("more than {PAIRS_MAX} pairs of messages to compare")]
+    #[error("too many pairs of messages to compare")]
     TooManyPairs,
 }
 
@@ -125,6 +126,30 @@ impl Schema {
         }
     }
 
+    /// Compares a method of this schema, the first, with one of `other`, the second: the method of
+    /// this index in the service. Gives the comparison up after `pairs_max` pairs of messages, so
+    /// that nobody's schemas can make it take long.
+    ///
+    /// # Panics
+    /// If a service has no such method.
+    pub fn compare_methods(
+        &self,
+        (id, index): (ServiceId, usize),
+        other: &Schema,
+        (other_id, other_index): (ServiceId, usize),
+        pairs_max: usize,
+    ) -> Compatibility {
+        let (first, second) = (self.service(id), other.service(other_id));
+        let (method, there) = (&first.methods()[index], &second.methods()[other_index]);
+        let path = format!("{}.{}", first.full_name(), method.name());
+        let mut comparison = Comparison { pairs_max, ..Comparison::new(self, other) };
+        match comparison.methods(&path, method, there) {
+            Err(mismatch) => Compatibility::Incompatible(mismatch),
+            Ok(()) if comparison.seen.is_empty() => Compatibility::Equal,
+            Ok(()) => Compatibility::Compatible,
+        }
+    }
+
     /// Compares a service of this schema, the first, with one of `other`, the second.
     pub fn compare_services(
         &self,
@@ -140,19 +165,8 @@ impl Schema {
         for method in first.methods() {
             let Some(there) = second.method_by_name(method.name()) else { continue };
             let path = format!("{}.{}", first.full_name(), method.name());
-            let of_requests = method.client_streaming() != there.client_streaming();
-            if of_requests || method.server_streaming() != there.server_streaming() {
-                let difference = Difference::Streaming { of_requests };
-                let mismatch = Mismatch { path, numbers: Vec::new(), difference };
+            if let Err(mismatch) = comparison.methods(&path, method, there) {
                 return Compatibility::Incompatible(mismatch);
-            }
-            for (here, there) in
-                [(method.input(), there.input()), (method.output(), there.output())]
-            {
-                if let Err(mismatch) = comparison.run(here, there, self.message(here).full_name()) {
-                    let path = format!("{path}: {}", mismatch.path);
-                    return Compatibility::Incompatible(Mismatch { path, ..mismatch });
-                }
             }
         }
         Compatibility::Compatible
@@ -164,6 +178,8 @@ struct Comparison<'a> {
     first: &'a Schema,
     second: &'a Schema,
     seen: HashSet<(MessageId, MessageId)>,
+    /// More pairs of messages are not compared.
+    pairs_max: usize,
 }
 
 /// A pair of messages on the way to the current one, and its fields that are still to compare.
@@ -177,7 +193,25 @@ struct Step<'a> {
 
 impl<'a> Comparison<'a> {
     fn new(first: &'a Schema, second: &'a Schema) -> Comparison<'a> {
-        Comparison { first, second, seen: HashSet::new() }
+        Comparison { first, second, seen: HashSet::new(), pairs_max: PAIRS_MAX }
+    }
+
+    /// Compares two methods: what streams, and the messages.
+    fn methods(&mut self, path: &str, here: &Method, there: &Method) -> Result<(), Mismatch> {
+        let of_requests = here.client_streaming() != there.client_streaming();
+        if of_requests || here.server_streaming() != there.server_streaming() {
+            let difference = Difference::Streaming { of_requests };
+            let (path, numbers) = (path.to_owned(), Vec::new());
+            return Err(Mismatch { path, numbers, difference });
+        }
+        for (here, there) in [(here.input(), there.input()), (here.output(), there.output())] {
+            let found = self.run(here, there, self.first.message(here).full_name());
+            found.map_err(|mismatch| {
+                let path = format!("{path}: {}", mismatch.path);
+                Mismatch { path, ..mismatch }
+            })?;
+        }
+        Ok(())
     }
 
     /// Compares two messages. Nested messages are compared with an explicit stack, however deep
@@ -194,7 +228,7 @@ impl<'a> Comparison<'a> {
             if let Some((first, second)) = next.take()
                 && self.is_new(first, second)
             {
-                if self.seen.len() > PAIRS_MAX {
+                if self.seen.len() > self.pairs_max {
                     return Err(found(&steps, Difference::TooManyPairs));
                 }
                 let (first, second) = (self.first.message(first), self.second.message(second));
