@@ -61,6 +61,11 @@ impl Failed {
         Failed { what: format!("{place}: {}{outcome}", self.what), ..self }
     }
 
+    /// Whether a call has failed with this code.
+    pub fn is(&self, code: Code) -> bool {
+        self.code == Some(code)
+    }
+
     /// Whether a call has failed in a way that leaves open what it did.
     pub fn is_uncertain(&self) -> bool {
         use Code::{Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown};

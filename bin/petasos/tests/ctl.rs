@@ -2,12 +2,16 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use petasos_attach::Attachment;
 use petasos_attach::hello::Hello;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::{Finished, Petasos};
 
@@ -317,6 +321,98 @@ fn rollout(daemons: &[&Daemon; 2], stages: &Value) -> Finished {
     let text = json!({ "hosts": { "a": a, "b": b }, "stages": stages }).to_string();
     std::fs::write(&path, text).expect("a file can be written");
     daemons[0].ctl(&["rollout", &path.display().to_string()])
+}
+
+/// Passes connections on to a service. Of one of them, the answers are lost: it breaks when the
+/// first comes.
+fn losing(daemon: &Daemon, lost: usize) -> String {
+    let (path, to) = (daemon.folder.join("losing.sock"), daemon.folder.join("admin.sock"));
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).expect("the path is free");
+    std::thread::spawn(move || {
+        for (number, near) in listener.incoming().flatten().enumerate() {
+            let far = UnixStream::connect(&to).expect("the service listens");
+            let (near_too, far_too) = (near.try_clone(), far.try_clone());
+            let (near_too, far_too) = (near_too.expect("a copy"), far_too.expect("a copy"));
+            std::thread::spawn(move || pass(near, far, usize::MAX));
+            // Settings and their acknowledgement come first; headers and messages are longer.
+            let answers_max = if number + 1 == lost { 100 } else { usize::MAX };
+            std::thread::spawn(move || pass(far_too, near_too, answers_max));
+        }
+    });
+    path.display().to_string()
+}
+
+/// Copies so many bytes, and then ends both.
+fn pass(mut from: UnixStream, mut to: UnixStream, bytes_max: usize) {
+    let (mut buffer, mut passed) = ([0; 4096], 0);
+    while let Ok(bytes @ 1..) = from.read(&mut buffer) {
+        passed += bytes;
+        if passed > bytes_max || to.write_all(&buffer[..bytes]).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+}
+
+#[test]
+fn a_change_whose_answer_is_lost_is_undone_with_the_others() {
+    let (a, b) = (Daemon::start("lost-a", NULL), Daemon::start("lost-b", NULL));
+    let count = |daemon: &Daemon| {
+        let list = daemon.json(&["policy", "list"]);
+        list["policies"].as_array().map(Vec::len)
+    };
+    let step = json!([{ "add_policy": { "application": "*", "kind": "telemetry" } }]);
+    let stage = |host| json!({ "hosts": [host], "steps": step });
+    // Connections to b: the look at the beginning, then a change each.
+    for (lost, stages, undone) in [
+        (2, json!([stage("a"), stage("b")]), "(2 changes)"),
+        (3, json!([stage("b"), stage("a"), stage("b")]), "(3 changes)"),
+    ] {
+        let text = json!({ "hosts": { "a": a.socket(), "b": losing(&b, lost) }, "stages": stages });
+        let path = a.folder.join("rollout.json");
+        std::fs::write(&path, text.to_string()).expect("a file can be written");
+        let failed = a.ctl(&["rollout", &path.display().to_string()]);
+        assert!(failed.stderr.contains(": b: "), "{failed:?}");
+        assert!(failed.stderr.contains(undone), "{failed:?}");
+        assert_eq!([count(&a), count(&b)], [Some(1); 2], "{failed:?}");
+    }
+}
+
+#[test]
+fn a_rollout_that_is_interrupted_undoes_all() {
+    let daemons = [&Daemon::start("watched-a", NULL), &Daemon::start("watched-b", NULL)];
+    let count = || {
+        daemons.map(|daemon| {
+            let list = daemon.json(&["policy", "list"]);
+            list["policies"].as_array().map(Vec::len)
+        })
+    };
+    let [a, b] = daemons.map(Daemon::socket);
+    let stage = json!({ "hosts": ["b", "a"],
+        "steps": [{ "add_policy": { "application": "*", "kind": "telemetry" } }],
+        "watch": { "seconds": 60, "failures_percent_max": 0.0, "application": "shop" } });
+    let write = |hosts: Value| {
+        let path = daemons[0].folder.join("rollout.json");
+        let text = json!({ "hosts": hosts, "stages": [stage] }).to_string();
+        std::fs::write(&path, text).expect("a file can be written");
+        path.display().to_string()
+    };
+    let path = write(json!({ "a": a, "b": b }));
+    let args = ["ctl", "--socket", &a, "rollout", &path];
+    for signal in [Signal::INT, Signal::HUP] {
+        let running = Petasos::start(&args);
+        while count() != [Some(2); 2] {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        running.send(signal);
+        let failed = running.finish();
+        assert_eq!(failed.code, Some(64 + 1), "{failed:?}");
+        assert!(failed.stderr.contains("interrupted; what was done before (2 changes) was undone"));
+        assert_eq!(count(), [Some(1); 2]);
+    }
+    let twice = daemons[0].ctl(&["rollout", &write(json!({ "a": a, "b": a }))]);
+    assert!(twice.stderr.contains("`b` is another host's socket"), "{twice:?}");
 }
 
 #[test]

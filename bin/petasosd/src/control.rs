@@ -23,7 +23,7 @@ mod rules;
 mod runtimes;
 mod undo;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, MutexGuard};
 
 use petasos::config::Gathering;
@@ -79,8 +79,6 @@ pub struct Control {
     pub is_handing_over: bool,
     /// The latest changes, if they can be undone.
     kept: Option<Kept>,
-    /// Chains of changes have numbers.
-    last_chain: u64,
     /// By the address of the policy.
     known: HashMap<usize, Known>,
     file: Option<String>,
@@ -129,17 +127,6 @@ impl Control {
     /// What is known of a policy that an engine has.
     pub fn known(&self, policy: &Arc<dyn Policy>) -> &Known {
         self.known.get(&address(policy)).expect("policies are made here, and known while used")
-    }
-
-    /// The policies of a kind that are in use.
-    pub fn policies_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = Arc<dyn Policy>> + 'a {
-        let its = self.known.values().filter(move |known| known.made.kind_name() == kind);
-        its.map(|known| known.made.policy.clone())
-    }
-
-    /// All policies that are in use.
-    pub fn all_known(&self) -> impl Iterator<Item = &Known> {
-        self.known.values()
     }
 
     fn set_policies(&mut self, policies: Policies) {
@@ -197,6 +184,19 @@ impl World<'_> {
             .runtimes()
             .flat_map(|runtime| runtime.members.iter().map(|member| (runtime.id(), member)));
         all.map(|(id, member)| (member.number, (id, member)))
+    }
+
+    /// All policies of rules and of engines; not those that are kept to undo a change.
+    pub fn policies_in_use(&self) -> Vec<&Known> {
+        let rules = self.control.policies().rules().iter().map(|rule| &rule.made.policy);
+        let applications = self.applications();
+        let engines = applications.iter().flat_map(|application| {
+            let datapath = application.datapath();
+            (0..datapath.len()).filter_map(|place| datapath.policy(place))
+        });
+        let used: HashSet<usize> = rules.chain(engines).map(address).collect();
+        let known = self.control.known.iter().filter(|(address, _)| used.contains(address));
+        known.map(|(_, known)| known).collect()
     }
 
     /// The schemas that are known.

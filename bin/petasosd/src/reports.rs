@@ -83,7 +83,7 @@ impl Reporters {
                 policy: known.made.policy.clone(),
             }
         };
-        let mut policies: Vec<_> = world.control.all_known().map(reporter).collect();
+        let mut policies: Vec<_> = world.policies_in_use().into_iter().map(reporter).collect();
         policies.sort_by(|one, other| (one.rule, &one.kind).cmp(&(other.rule, &other.kind)));
         Reporters { policies, host: world.first.common.host.clone() }
     }

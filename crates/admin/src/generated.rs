@@ -38,96 +38,97 @@ mod generated {
         \x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder\
         _way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0c\x06\rrequest_bytes\x00\x00\x04\x07\x0e\
         response_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x1a\
-        \x1epetasos.admin.v1.ChangeRequest\x10\x00\x03\x01\x05steps\x00\x02\x0b@\x02\rund\
-        o_within_s\x00\x00\r\x03\x07follows\x00\x00\x04\x1fpetasos.admin.v1.ChangeRespons\
-        e\x10\x00\x02\x01\x04done\x00\x02\t\x02\x05chain\x00\x00\x04\x1apetasos.admin.v1.\
-        CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05calls\x00\x00\x04 petasos.admi\
-        n.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\rconfiguration\
-        \x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\x01\x02id\x00\x00\x04\x02\
-        \rconfiguration\x00\x00\t#petasos.admin.v1.ConfigureTransport\x10\x00\x01\x01\x08\
-        gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\x03\x01\x06number\x00\x00\
-        \r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x12\x1dpetasos.admin.v1.Detac\
-        hEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\x17petasos.admin.v1.Engine\x10\x00\
-        \x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\x06policy\x00\x00\x04\x04\
-        \ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\x06\x06report\x00\x00\t\x07\
-        \x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\x00\x03\x01\x0bapplication\
-        \x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\x1cpetasos.admin.v1.Engin\
-        eStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\x00\x04\x03\x05ended\x00\
-        \x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\x00\x04\x1cpetasos.ad\
-        min.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!petasos.admin.v1.GetSchema\
-        Request\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.v1.GetSchemaResponse\x10\
-        \x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Kind\x10\x00\x02\x01\x04na\
-        me\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1.KnownSchema\x10\x00\x07\
-        \x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08messages\x00\x00\r\x04\x08\
-        services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08bindings\x00\x00\r\x07\tis\
-        _loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\x00\x02\x01\x0elatency_\
-        max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04\x1bpetasos.admin.v1.LeftPlugin\x10\x00\
-        \x03\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\x03\x07is_used\x00\x00\x08(petas\
-        os.admin.v1.ListApplicationsRequest\x10\x00\x00)petasos.admin.v1.ListApplications\
-        Response\x10\x00\x01\x01\x0capplications\x00\x02\x0b\x02!petasos.admin.v1.ListAud\
-        itRequest\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"petasos.admin.v1.ListAuditRes\
-        ponse\x10\x00\x01\x01\x07entries\x00\x02\x0b\x06%petasos.admin.v1.ListDatapathsRe\
-        quest\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&pe\
-        tasos.admin.v1.ListDatapathsResponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\x10!p\
-        etasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\
-        \x00\x01\x01\x05kinds\x00\x02\x0b\x18#petasos.admin.v1.ListPluginsRequest\x10\x00\
-        \x00$petasos.admin.v1.ListPluginsResponse\x10\x00\x02\x01\x07plugins\x00\x02\x0b4\
-        \x02\x04left\x00\x02\x0b\x1b$petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%pet\
-        asos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08policies\x00\x02\x0b5\x02\x04\
-        file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.L\
-        istQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b6\x02\x08attached\x00\x02\x0b\
-        \x05$petasos.admin.v1.ListRuntimesRequest\x10\x00\x00%petasos.admin.v1.ListRuntim\
-        esResponse\x10\x00\x01\x01\x08runtimes\x00\x02\x0b;#petasos.admin.v1.ListSchemasR\
-        equest\x10\x00\x00$petasos.admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindin\
-        gs\x00\x02\x0b\x07\x02\x05bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07sch\
-        emas\x00\x02\x0b\x19\x1bpetasos.admin.v1.LoadPlugin\x10\x00\x02\x01\x04name\x00\x00\
-        \t\x02\x04path\x00\x00\t\x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\
-        \x00\x00\x0c petasos.admin.v1.MoveApplication\x10\x00\x02\x01\x0bapplication\x00\x00\
-        \t\x02\x07runtime\x00\x00\r\x1bpetasos.admin.v1.MoveEngine\x10\x00\x02\x01\x06eng\
-        ine\x00\x01\x0b\x13\x02\x02to\x00\x00\r\x19petasos.admin.v1.Overview\x10\x00\x06\x01\
-        \x05stats\x00\x01\x0b?\x02\x0capplications\x00\x01\x0b\x1d\x03\tdatapaths\x00\x01\
-        \x0b!\x04\x08policies\x00\x01\x0b\'\x05\x06quotas\x00\x01\x0b)\x06\x05audit\x00\x01\
-        \x0b\x1f\x1bpetasos.admin.v1.PinRuntime\x10\x00\x02\x01\x02id\x00\x00\r\x02\x03cp\
-        u\x00\x01\r\x17petasos.admin.v1.Plugin\x10\x00\x05\x01\x04name\x00\x00\t\x02\x04p\
-        ath\x00\x00\t\x03\x07version\x00\x00\r\x04\x08policies\x00\x00\r\x05\x07engines\x00\
-        \x00\r\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02id\x00\x00\x04\x02\x0bapplic\
-        ation\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\
-        \x00\x00\r\x06\x06budget\x00\x01\x0b\x08\x16petasos.admin.v1.Quota\x10\x00\x07\x01\
-        \x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\x00\
-        \x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\
-        \x0fdescriptors_max\x00\x01\x04\x07\x11processor_percent\x00\x01\x01\x17petasos.a\
-        dmin.v1.Reload\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\
-        \x00\x00\x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\
-        \t\x1epetasos.admin.v1.RemoveRuntime\x10\x00\x01\x01\x02id\x00\x00\r\x18petasos.a\
-        dmin.v1.Runtime\x10\x00\x07\x01\x02id\x00\x00\r\x02\x0cdedicated_to\x00\x00\t\x03\
-        \x03cpu\x00\x01\r\x04\x0capplications\x00\x00\r\x05\x05calls\x00\x00\x04\x06\nis_\
-        leaving\x00\x00\x08\x07\x0cprocessor_ns\x00\x01\x04\x1apetasos.admin.v1.SetBudget\
-        \x10\x00\x02\x01\x02id\x00\x00\x04\x02\x06budget\x00\x01\x0b\x08\x19petasos.admin\
-        .v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b6\x1dpetasos.admin.v1.StatsReque\
-        st\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\
-        \x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\x02\x0b\x03\x03\x10me\
-        thods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\x04\x05\x04gone\x00\x02\
-        \x0b\t\x15petasos.admin.v1.Step\x10\x01\x04what\x15\x01\rattach_engine\x00\x05\x00\
-        \x0b\x04\x02\rdetach_engine\x00\x05\x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b\
-        1\x04\x10configure_engine\x00\x05\x00\x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0b\
-        D\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b8\x08\x10\
-        configure_policy\x00\x05\x00\x0b\x0e\t\x06reload\x00\x05\x00\x0b7\n\tset_quota\x00\
-        \x05\x00\x0b=\x0b\x0cremove_quota\x00\x05\x00\x0b9\x0c\x0bload_schema\x00\x05\x00\
-        \x0b/\r\x0cevict_schema\x00\x05\x00\x0b\x15\x0e\x13configure_transport\x00\x05\x00\
-        \x0b\x0f\x0f\nset_budget\x00\x05\x00\x0b<\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\
-        \x0eremove_runtime\x00\x05\x00\x0b:\x12\x0bpin_runtime\x00\x05\x00\x0b3\x13\x10mo\
-        ve_application\x00\x05\x00\x0b0\x14\x0bload_plugin\x00\x05\x00\x0b.\x15\runload_p\
-        lugin\x00\x05\x00\x0bC\x1cpetasos.admin.v1.UndoRequest\x10\x00\x01\x01\x05chain\x00\
-        \x00\x04\x1dpetasos.admin.v1.UndoResponse\x10\x00\x02\x01\x04left\x00\x00\r\x02\n\
-        not_undone\x00\x02\t\x1dpetasos.admin.v1.UnloadPlugin\x10\x00\x01\x01\x04name\x00\
-        \x00\t\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\
-        %petasos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\
-        \x11audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\
-        \x05stats\x00\x01\x0b>\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\
-        \x10\x0f\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10ListApplications\x1c\x1d\x04\
-        \tListAudit\x1e\x1f\x04\rListDatapaths !\x04\tListKinds\"#\x04\x0bListPlugins$%\x04\
-        \x0cListPolicies&\'\x04\nListQuotas()\x04\x0cListRuntimes*+\x04\x0bListSchemas,-\x04\
-        \x05Stats>?\x04\x04UndoAB\x00\rWatchOverviewE2\x02\nWatchStatsF?\x02",
+        \x1epetasos.admin.v1.ChangeRequest\x10\x00\x04\x01\x05steps\x00\x02\x0b@\x02\rund\
+        o_within_s\x00\x00\r\x03\x05chain\x00\x00\x04\x04\x0echanges_before\x00\x00\r\x1f\
+        petasos.admin.v1.ChangeResponse\x10\x00\x02\x01\x04done\x00\x02\t\x02\x05chain\x00\
+        \x00\x04\x1apetasos.admin.v1.CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05c\
+        alls\x00\x00\x04 petasos.admin.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\
+        \x0b\x13\x02\rconfiguration\x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\
+        \x01\x02id\x00\x00\x04\x02\rconfiguration\x00\x00\t#petasos.admin.v1.ConfigureTra\
+        nsport\x10\x00\x01\x01\x08gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\
+        \x03\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x12\
+        \x1dpetasos.admin.v1.DetachEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\x17pe\
+        tasos.admin.v1.Engine\x10\x00\x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\
+        \x06policy\x00\x00\x04\x04\ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\
+        \x06\x06report\x00\x00\t\x07\x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\
+        \x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\
+        \x1cpetasos.admin.v1.EngineStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\
+        \x00\x04\x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\
+        \x00\x04\x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!peta\
+        sos.admin.v1.GetSchemaRequest\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.\
+        v1.GetSchemaResponse\x10\x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Ki\
+        nd\x10\x00\x02\x01\x04name\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1\
+        .KnownSchema\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08\
+        messages\x00\x00\r\x04\x08services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08\
+        bindings\x00\x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\
+        \x00\x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04\x1bpetasos.ad\
+        min.v1.LeftPlugin\x10\x00\x03\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\x03\x07\
+        is_used\x00\x00\x08(petasos.admin.v1.ListApplicationsRequest\x10\x00\x00)petasos.\
+        admin.v1.ListApplicationsResponse\x10\x00\x01\x01\x0capplications\x00\x02\x0b\x02\
+        !petasos.admin.v1.ListAuditRequest\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"peta\
+        sos.admin.v1.ListAuditResponse\x10\x00\x01\x01\x07entries\x00\x02\x0b\x06%petasos\
+        .admin.v1.ListDatapathsRequest\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwi\
+        th_reports\x00\x00\x08&petasos.admin.v1.ListDatapathsResponse\x10\x00\x01\x01\tda\
+        tapaths\x00\x02\x0b\x10!petasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.ad\
+        min.v1.ListKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\x0b\x18#petasos.admin.v\
+        1.ListPluginsRequest\x10\x00\x00$petasos.admin.v1.ListPluginsResponse\x10\x00\x02\
+        \x01\x07plugins\x00\x02\x0b4\x02\x04left\x00\x02\x0b\x1b$petasos.admin.v1.ListPol\
+        iciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08\
+        policies\x00\x02\x0b5\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\
+        \x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b\
+        6\x02\x08attached\x00\x02\x0b\x05$petasos.admin.v1.ListRuntimesRequest\x10\x00\x00\
+        %petasos.admin.v1.ListRuntimesResponse\x10\x00\x01\x01\x08runtimes\x00\x02\x0b;#p\
+        etasos.admin.v1.ListSchemasRequest\x10\x00\x00$petasos.admin.v1.ListSchemasRespon\
+        se\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x07\x02\x05bytes\x00\x00\x04\x03\tbyte\
+        s_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x19\x1bpetasos.admin.v1.LoadPlugin\x10\
+        \x00\x02\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\x1bpetasos.admin.v1.LoadSche\
+        ma\x10\x00\x01\x01\x06schema\x00\x00\x0c petasos.admin.v1.MoveApplication\x10\x00\
+        \x02\x01\x0bapplication\x00\x00\t\x02\x07runtime\x00\x00\r\x1bpetasos.admin.v1.Mo\
+        veEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\x02to\x00\x00\r\x19petasos\
+        .admin.v1.Overview\x10\x00\x06\x01\x05stats\x00\x01\x0b?\x02\x0capplications\x00\x01\
+        \x0b\x1d\x03\tdatapaths\x00\x01\x0b!\x04\x08policies\x00\x01\x0b\'\x05\x06quotas\x00\
+        \x01\x0b)\x06\x05audit\x00\x01\x0b\x1f\x1bpetasos.admin.v1.PinRuntime\x10\x00\x02\
+        \x01\x02id\x00\x00\r\x02\x03cpu\x00\x01\r\x17petasos.admin.v1.Plugin\x10\x00\x05\x01\
+        \x04name\x00\x00\t\x02\x04path\x00\x00\t\x03\x07version\x00\x00\r\x04\x08policies\
+        \x00\x00\r\x05\x07engines\x00\x00\r\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02\
+        id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfigurat\
+        ion\x00\x00\t\x05\tdatapaths\x00\x00\r\x06\x06budget\x00\x01\x0b\x08\x16petasos.a\
+        dmin.v1.Quota\x10\x00\x07\x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\
+        \x03\x11message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0e\
+        held_bytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x07\x11processor_pe\
+        rcent\x00\x01\x01\x17petasos.admin.v1.Reload\x10\x00\x00\x1dpetasos.admin.v1.Remo\
+        vePolicy\x10\x00\x01\x01\x02id\x00\x00\x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\
+        \x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.RemoveRuntime\x10\x00\x01\x01\
+        \x02id\x00\x00\r\x18petasos.admin.v1.Runtime\x10\x00\x07\x01\x02id\x00\x00\r\x02\x0c\
+        dedicated_to\x00\x00\t\x03\x03cpu\x00\x01\r\x04\x0capplications\x00\x00\r\x05\x05\
+        calls\x00\x00\x04\x06\nis_leaving\x00\x00\x08\x07\x0cprocessor_ns\x00\x01\x04\x1a\
+        petasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\x04\x02\x06budget\x00\x01\
+        \x0b\x08\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b6\x1dpe\
+        tasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.a\
+        dmin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\
+        \x02\x0b\x03\x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\
+        \x04\x05\x04gone\x00\x02\x0b\t\x15petasos.admin.v1.Step\x10\x01\x04what\x15\x01\r\
+        attach_engine\x00\x05\x00\x0b\x04\x02\rdetach_engine\x00\x05\x00\x0b\x11\x03\x0bm\
+        ove_engine\x00\x05\x00\x0b1\x04\x10configure_engine\x00\x05\x00\x0b\r\x05\x0eupgr\
+        ade_engine\x00\x05\x00\x0bD\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_polic\
+        y\x00\x05\x00\x0b8\x08\x10configure_policy\x00\x05\x00\x0b\x0e\t\x06reload\x00\x05\
+        \x00\x0b7\n\tset_quota\x00\x05\x00\x0b=\x0b\x0cremove_quota\x00\x05\x00\x0b9\x0c\x0b\
+        load_schema\x00\x05\x00\x0b/\r\x0cevict_schema\x00\x05\x00\x0b\x15\x0e\x13configu\
+        re_transport\x00\x05\x00\x0b\x0f\x0f\nset_budget\x00\x05\x00\x0b<\x10\x0badd_runt\
+        ime\x00\x05\x00\x0b\x01\x11\x0eremove_runtime\x00\x05\x00\x0b:\x12\x0bpin_runtime\
+        \x00\x05\x00\x0b3\x13\x10move_application\x00\x05\x00\x0b0\x14\x0bload_plugin\x00\
+        \x05\x00\x0b.\x15\runload_plugin\x00\x05\x00\x0bC\x1cpetasos.admin.v1.UndoRequest\
+        \x10\x00\x01\x01\x05chain\x00\x00\x04\x1dpetasos.admin.v1.UndoResponse\x10\x00\x02\
+        \x01\x04left\x00\x00\r\x02\nnot_undone\x00\x02\t\x1dpetasos.admin.v1.UnloadPlugin\
+        \x10\x00\x01\x01\x04name\x00\x00\t\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\
+        \x06engine\x00\x01\x0b\x13%petasos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0b\
+        interval_ms\x00\x00\r\x02\x11audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchS\
+        tatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b>\x02\x0binterval_ms\x00\x00\r\x01\
+        \x16petasos.admin.v1.Admin\x10\x0f\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10\
+        ListApplications\x1c\x1d\x04\tListAudit\x1e\x1f\x04\rListDatapaths !\x04\tListKin\
+        ds\"#\x04\x0bListPlugins$%\x04\x0cListPolicies&\'\x04\nListQuotas()\x04\x0cListRu\
+        ntimes*+\x04\x0bListSchemas,-\x04\x05Stats>?\x04\x04UndoAB\x00\rWatchOverviewE2\x02\
+        \nWatchStatsF?\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -1944,14 +1945,14 @@ mod generated {
     pub struct ChangeRequest {
         unknown: rt::Unknown,  //  0
         steps: rt::List<Step>, //  8
-        follows: u64,          // 24
+        chain: u64,            // 24
         undo_within_s: u32,    // 32
-        reserved: [u8; 4],     // 36
+        changes_before: u32,   // 36
     }
 
     rt::message! {
         ChangeRequest, ChangeRequestMut, ChangeRequestMsg, SCHEMA, index 10, bytes 40;
-        steps: 1, follows: 3, undo_within_s: 2;
+        steps: 1, chain: 3, undo_within_s: 2, changes_before: 4;
     }
 
     impl ChangeRequest {
@@ -1967,19 +1968,28 @@ mod generated {
             &self.steps
         }
 
-        /// For so long the change can be undone, in s, at most 3600; until another change is made that does
-        /// not follow it. Not if it is 0. Steps that move applications cannot be undone.
+        /// For so long the change can be undone, in s, at most 3600; until another change is made that is
+        /// not of its chain. Not if it is 0. Steps that move applications cannot be undone.
         ///
         /// `uint32 undo_within_s = 2`
         pub fn undo_within_s(&self) -> u32 {
             self.undo_within_s
         }
 
-        /// The change follows those of this chain, and can be undone together with them. At most 64 do.
+        /// The chain that the change is of, by a number that the client has chosen at random: so it can
+        /// undo a change of which it got no answer. 0 has the service choose one.
         ///
-        /// `uint64 follows = 3`
-        pub fn follows(&self) -> u64 {
-            self.follows
+        /// `uint64 chain = 3`
+        pub fn chain(&self) -> u64 {
+            self.chain
+        }
+
+        /// So many changes of the chain come before this one, and are undone after it. Without any, it
+        /// begins the chain. At most 63.
+        ///
+        /// `uint32 changes_before = 4`
+        pub fn changes_before(&self) -> u32 {
+            self.changes_before
         }
     }
 
@@ -2000,10 +2010,17 @@ mod generated {
             self
         }
 
-        /// `uint64 follows = 3`
-        pub fn set_follows(&mut self, value: u64) -> &mut Self {
+        /// `uint64 chain = 3`
+        pub fn set_chain(&mut self, value: u64) -> &mut Self {
             let (message, _) = self.0.parts();
-            message.follows = value;
+            message.chain = value;
+            self
+        }
+
+        /// `uint32 changes_before = 4`
+        pub fn set_changes_before(&mut self, value: u32) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.changes_before = value;
             self
         }
     }
@@ -2022,10 +2039,17 @@ mod generated {
             edit
         }
 
-        /// `uint64 follows = 3`
-        pub fn set_follows(&mut self, value: u64) -> ChangeRequestMut<'_> {
+        /// `uint64 chain = 3`
+        pub fn set_chain(&mut self, value: u64) -> ChangeRequestMut<'_> {
             let mut edit = self.0.edit();
-            edit.set_follows(value);
+            edit.set_chain(value);
+            edit
+        }
+
+        /// `uint32 changes_before = 4`
+        pub fn set_changes_before(&mut self, value: u32) -> ChangeRequestMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_changes_before(value);
             edit
         }
     }
@@ -2056,7 +2080,7 @@ mod generated {
             &self.done
         }
 
-        /// The chain of changes that this one is the last of, if it can be undone.
+        /// The chain of changes that this one is the last of; 0 if it cannot be undone.
         ///
         /// `uint64 chain = 2`
         pub fn chain(&self) -> u64 {
@@ -7598,8 +7622,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x42, 0xac, 0xba, 0x35, 0x3d, 0xc8, 0x96, 0xe2, 0xc0, 0x52, 0x2e, 0x1a, 0xcf, 0x52,
-            0x66, 0x48,
+            0x89, 0x75, 0x5d, 0xac, 0x81, 0x43, 0xb9, 0x23, 0x93, 0xf4, 0x60, 0x24, 0xd7, 0x8a,
+            0x8c, 0xc6,
         ],
         methods: &[
             calls::MethodInfo {

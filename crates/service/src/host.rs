@@ -156,7 +156,9 @@ impl Host {
 
     /// What the numbers mean by which policies know applications and peers.
     pub fn policy_names(&self) -> PolicyNames {
-        self.names().peers.names()
+        // Only this much of it keeps others from attaching.
+        let raw = self.names().peers.names();
+        raw.into()
     }
 
     /// The number of a name that an application calls: see [`Peers::number`].

@@ -8,7 +8,8 @@ use petasos_base::Time;
 use petasos_buf::SharedMemory;
 use petasos_call::{Code, Metadata, PREVIOUS_ATTEMPTS, Status, TailParts, read_tail};
 use petasos_engine::{Call, CallId, Direction, ItemKind, MethodId, Submission};
-use petasos_message::{CompactError, GATHER_BYTES_MIN, NativeMsg, Outside, Segment, Source};
+use petasos_message::{CompactError, GATHER_BYTES_MIN, NativeMsg, Outside, Segment, Source, Types};
+use petasos_schema::MessageId;
 use petasos_shm::{HeapSlice, Loan, OwnedHeap};
 
 use crate::application::{Application, Detached, Memory};
@@ -289,6 +290,7 @@ impl<M: Memory> Application<M> {
 
     /// A message in the send heap, copied and checked (M23). Long leaves of a long message are not
     /// copied, unless engines may read them.
+    #[inline]
     fn taken(
         &self,
         binding: &Binding,
@@ -299,25 +301,34 @@ impl<M: Memory> Application<M> {
         if contents.is_none() {
             return Err(Status::internal("a message is missing"));
         }
-        let bytes_max = self.limits.message_bytes_max.min(contents.bytes as usize);
-        let (types, root) = (&binding.types, contents.offset);
         let id = if is_request { method.request } else { method.response };
-        let heap = self.memory.send();
-        let loan = match contents.bytes as usize >= GATHER_BYTES_MIN {
-            true => self.loan(contents, is_request.then_some(method.id)),
-            false => None,
-        };
-        let taken = match loan {
-            None => NativeMsg::copied(types, id, &SendHeap(heap), root, bytes_max),
-            Some(loan) => {
-                let source = LentHeap(heap, Arc::new(loan));
-                NativeMsg::gathered(types, id, &source, root, bytes_max)
-            }
-        };
-        taken.map_err(|error| match error {
-            CompactError::TooLarge => Status::resource_exhausted("the message is too large"),
-            _ => Status::internal(format!("the message cannot be read: {error}")),
-        })
+        if contents.bytes as usize >= GATHER_BYTES_MIN
+            && let Some(loan) = self.loan(contents, is_request.then_some(method.id))
+        {
+            return self.gathered(&binding.types, id, contents, loan);
+        }
+        let (bytes_max, source) = (self.bytes_max(contents), SendHeap(self.memory.send()));
+        NativeMsg::copied(&binding.types, id, &source, contents.offset, bytes_max).map_err(unread)
+    }
+
+    /// A message of which long leaves are not copied.
+    #[cold]
+    #[inline(never)]
+    fn gathered(
+        &self,
+        types: &Arc<Types>,
+        id: MessageId,
+        contents: Contents,
+        loan: Loan,
+    ) -> Result<NativeMsg, Status> {
+        let bytes_max = self.bytes_max(contents);
+        let source = LentHeap(self.memory.send(), Arc::new(loan));
+        NativeMsg::gathered(types, id, &source, contents.offset, bytes_max).map_err(unread)
+    }
+
+    #[inline]
+    fn bytes_max(&self, contents: Contents) -> usize {
+        self.limits.message_bytes_max.min(contents.bytes as usize)
     }
 
     /// For a long message whose leaves are to be read where they lie, unless the application would
@@ -361,6 +372,15 @@ impl<M: Memory> Application<M> {
             self.released = petasos_abi::Released::new();
         }
         self.released.push(contents.offset).expect("there is room now");
+    }
+}
+
+/// The status of a call whose message in the send heap is none.
+#[cold]
+fn unread(error: CompactError) -> Status {
+    match error {
+        CompactError::TooLarge => Status::resource_exhausted("the message is too large"),
+        _ => Status::internal(format!("the message cannot be read: {error}")),
     }
 }
 

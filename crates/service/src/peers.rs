@@ -59,6 +59,21 @@ impl PolicyNames {
     }
 }
 
+/// The same, as they are remembered.
+pub(crate) struct RawNames {
+    applications: Vec<(u32, Arc<str>)>,
+    called: Vec<(u32, Arc<str>)>,
+}
+
+impl From<RawNames> for PolicyNames {
+    fn from(RawNames { applications, called }: RawNames) -> PolicyNames {
+        // Behind the user.
+        let own = |key: &str| key.split_once(' ').map_or(key, |(_, name)| name).into();
+        let applications = applications.iter().map(|(number, key)| (*number, own(key))).collect();
+        PolicyNames { applications, called: called.into_iter().collect() }
+    }
+}
+
 /// As what policies know an application.
 pub(crate) struct Policed {
     /// The number of the first with its name.
@@ -94,12 +109,12 @@ impl Peers {
     }
 
     /// The names of all numbers.
-    pub(crate) fn names(&self) -> PolicyNames {
-        let called = self.called.all().map(|(name, number)| (number, name.clone()));
-        // Behind the user.
-        let own = |key: &str| key.split_once(' ').map_or(key, |(_, name)| name).into();
-        let applications = self.applications.all().map(|(key, number)| (number, own(key)));
-        PolicyNames { applications: applications.collect(), called: called.collect() }
+    pub(crate) fn names(&self) -> RawNames {
+        let all = |of: &Remembered<str>| {
+            let pairs = of.all().map(|(name, number)| (number, name.clone()));
+            pairs.collect()
+        };
+        RawNames { applications: all(&self.applications), called: all(&self.called) }
     }
 
     /// As what policies know an application, which keeps this for as long as it is attached.
@@ -135,7 +150,7 @@ mod tests {
         assert_eq!(known_as("7 shop", None, 5), 5);
         assert_eq!(known_as("shop", None, 6), 4);
         let (_, called) = peers.number("7 called");
-        let names = peers.names();
+        let names = PolicyNames::from(peers.names());
         let application = [1, 2, 3, 4, 5].map(|number| names.application(number));
         assert_eq!(application, [Some("shop"), None, Some("shop"), Some("shop"), Some("7 shop")]);
         assert_eq!([names.peer(called.0), names.peer(1)], [Some("7 called"), Some("shop")]);

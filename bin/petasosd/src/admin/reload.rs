@@ -6,6 +6,7 @@ use std::time::Duration;
 use petasos::Status;
 use petasos::grpc::Process;
 use petasos_admin as proto;
+use petasos_base::Time;
 use petasos_etcd::Follower;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
@@ -78,7 +79,7 @@ async fn reload(front: &Front, text: Option<String>) -> Result<String, Status> {
     front.0.check_audit()?;
     let mut request = proto::ChangeRequest::new();
     request.edit().steps_mut().add().reload_mut();
-    let (done, _) = front.0.change(request, text).await?;
+    let (done, _) = front.0.change(request, text, Time::NEVER).await?;
     Ok(done.join("; "))
 }
 

@@ -7,6 +7,8 @@ use petasos::grpc::Process;
 use petasos::message::Message;
 use petasos::{Code, Msg, Request, Response, Sender, Status};
 use petasos_admin::{self as proto, Admin, AdminServer, STEPS_MAX};
+use petasos_base::{Clock, Time};
+use petasos_service::PolicyNames;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 
@@ -219,7 +221,12 @@ impl Admin for Front {
         &self,
         request: Request<proto::ListDatapathsRequest>,
     ) -> Result<Response<proto::ListDatapathsResponse>, Status> {
-        self.look("ListDatapaths", request, view::datapaths).await
+        let names = match request.with_reports() {
+            true => self.0.names_for(caller(&request)?).await,
+            false => PolicyNames::default(),
+        };
+        let view = |world: &World<'_>, request: &_| view::datapaths(world, request, names);
+        self.look("ListDatapaths", request, view).await
     }
 
     async fn list_kinds(
@@ -342,11 +349,12 @@ impl Admin for Front {
         request: Request<proto::ChangeRequest>,
     ) -> Result<Response<proto::ChangeResponse>, Status> {
         let process = caller(&request)?;
+        let until = request.timeout().map_or(Time::NEVER, |left| Clock::system().now() + left);
         let request = request.into_message();
         let steps: Vec<String> = request.steps().iter().take(STEPS_MAX).map(describe).collect();
         let needs = (Role::Operator, "Change", steps);
         self.judged(process, needs, move |inner| async move {
-            let (done, chain) = inner.change(request, None).await?;
+            let (done, chain) = inner.change(request, None, until).await?;
             let mut response = proto::ChangeResponse::new();
             let mut edit = response.edit();
             edit.set_chain(chain.unwrap_or_default());
@@ -376,6 +384,16 @@ impl Admin for Front {
 }
 
 impl Inner {
+    /// The names of the numbers in reports, for a caller who may look. They may be many, so that it
+    /// is not the loop that collects them.
+    async fn names_for(&self, process: Process) -> PolicyNames {
+        if self.roles.of(process) < Role::Viewer {
+            return PolicyNames::default();
+        }
+        let host = self.ask(|world| Ok(world.first.common.host.clone())).await;
+        host.map(|host| host.policy_names()).unwrap_or_default()
+    }
+
     /// Whether a caller may watch, and how often it is told. That it has asked is written down.
     fn begin_watch(
         &self,

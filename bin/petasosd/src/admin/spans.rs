@@ -18,6 +18,8 @@ pub async fn export(front: Front, mut exporter: Exporter) {
 
 /// None if no policy records spans.
 fn recorders(world: &World<'_>) -> Option<Recorders> {
-    let policies: Vec<_> = world.control.policies_of("tracing").collect();
+    let all = world.policies_in_use().into_iter();
+    let tracing = all.filter(|known| known.made.kind_name() == "tracing");
+    let policies: Vec<_> = tracing.map(|known| known.made.policy.clone()).collect();
     (!policies.is_empty()).then(|| Recorders { policies, host: world.first.common.host.clone() })
 }

@@ -68,6 +68,7 @@ fn fill_applications(world: &World<'_>, edit: &mut proto::ListApplicationsRespon
 pub fn datapaths(
     world: &World<'_>,
     request: &proto::ListDatapathsRequest,
+    names: PolicyNames,
 ) -> Result<Msg<proto::ListDatapathsResponse>, Status> {
     let only = match request.application() {
         "" => None,
@@ -75,7 +76,6 @@ pub fn datapaths(
     };
     let mut response = proto::ListDatapathsResponse::new();
     let reports_bytes_max = if request.with_reports() { REPORTS_BYTES_MAX } else { 0 };
-    let names = world.first.common.host.policy_names();
     let what = Wanted { only, names, reports_bytes_left: reports_bytes_max, is_short: false };
     fill_datapaths(world, what, &mut response.edit());
     Ok(response)

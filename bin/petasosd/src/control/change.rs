@@ -3,13 +3,15 @@
 //! A [`Changer`] does one thing after the other, and notes for each how it is undone. If a step
 //! fails, all is undone, the last first.
 
+use std::sync::Arc;
+
 use petasos_admin as proto;
-use petasos_engine::{Application as Number, ChangeError, Place};
+use petasos_engine::{Application as Number, ChangeError, Place, Policy};
 use petasos_service::{Application, BindError, Digest, HubId};
 
 use super::ready::Ready;
 use super::undo::Undo;
-use super::{ChangeFailed, Known, StepError, World};
+use super::{ChangeFailed, Known, StepError, World, is_same};
 use crate::member::Heaps;
 use crate::plugins::LeftPlugin;
 use crate::policies::Rule;
@@ -139,9 +141,9 @@ impl Changer<'_, '_> {
     ) -> Result<(), StepError> {
         let policy = known.made.policy.clone();
         self.world.control.know(known);
-        let attached = self.application(number).attach(place, policy);
+        let attached = self.application(number).attach(place, policy.clone());
         self.noted(number, attached)?;
-        self.undo.push(Undo::Detach(number, place));
+        self.undo.push(Undo::Detach(number, place, policy));
         Ok(())
     }
 
@@ -165,10 +167,10 @@ impl Changer<'_, '_> {
         let policy = known.made.policy.clone();
         self.world.control.know(known);
         let before = self.application(number).datapath().policy(place).cloned();
-        let replaced = self.application(number).replace(place, policy);
+        let replaced = self.application(number).replace(place, policy.clone());
         let replaced = self.noted(number, replaced)?;
         let before = before.expect("there was an engine to replace");
-        self.undo.push(Undo::Replace(number, place, before, replaced));
+        self.undo.push(Undo::Replace(number, place, before, replaced, policy));
         Ok(())
     }
 
@@ -179,23 +181,30 @@ impl Changer<'_, '_> {
         from: Place,
         to: Place,
     ) -> Result<(), StepError> {
+        let policy = self.application(number).datapath().policy(from).cloned();
         let moved = self.application(number).reorder(from, to);
         self.noted(number, moved)?;
-        self.undo.push(Undo::Move(number, to, from));
+        let policy = policy.expect("there was an engine to move");
+        self.undo.push(Undo::Move(number, to, from, policy));
         Ok(())
     }
 
     /// Puts other rules in the place of those that there are.
     pub(super) fn set_rules(&mut self, rules: Vec<Rule>) {
         let mut policies = self.world.control.policies().clone();
-        self.undo.push(Undo::Rules(policies.rules().to_vec()));
+        // Only how they were at first counts.
+        if !self.undo.iter().any(|undo| matches!(undo, Undo::Rules(_))) {
+            self.undo.push(Undo::Rules(policies.rules().to_vec()));
+        }
         policies.set(rules);
         self.world.control.set_policies(policies);
     }
 
     /// Lets quotas be changed.
     pub(super) fn quotas(&mut self) -> &mut Quotas {
-        self.undo.push(Undo::Quotas(Box::new(self.world.control.quotas.clone())));
+        if !self.undo.iter().any(|undo| matches!(undo, Undo::Quotas(_))) {
+            self.undo.push(Undo::Quotas(Box::new(self.world.control.quotas.clone())));
+        }
         &mut self.world.control.quotas
     }
 
@@ -245,13 +254,19 @@ impl Changer<'_, '_> {
     /// Undoes one change. Gives why it cannot be undone, if so.
     pub(super) fn reverse(&mut self, undo: Undo, when: When) -> Option<String> {
         match undo {
-            Undo::Detach(number, place) => {
-                self.reverse_at(number, |application| application.detach(place).map(drop))
+            Undo::Detach(number, place, of) => {
+                self.reverse_at(number, (place, Some(&of)), |application, place| {
+                    application.detach(place).map(drop)
+                })
             }
-            Undo::Attach(number, place, policy, left) => self
-                .reverse_at(number, |application| application.attach_again(place, policy, &left)),
-            Undo::Replace(number, place, policy, replaced) => {
-                self.reverse_at(number, |application| match when {
+            Undo::Attach(number, place, policy, left) => {
+                self.reverse_at(number, (place, None), |application, place| {
+                    let place = place.min(application.datapath().len());
+                    application.attach_again(place, policy, &left)
+                })
+            }
+            Undo::Replace(number, place, policy, replaced, of) => {
+                self.reverse_at(number, (place, Some(&of)), |application, place| match when {
                     When::AtOnce => application.replace_back(place, policy, &replaced),
                     // From the state of the moment, if the earlier version knows it.
                     When::Later => match application.replace(place, policy.clone()) {
@@ -260,21 +275,53 @@ impl Changer<'_, '_> {
                     },
                 })
             }
-            Undo::Move(number, from, to) => {
-                self.reverse_at(number, |application| application.reorder(from, to))
+            Undo::Move(number, from, to, of) => {
+                self.reverse_at(number, (from, Some(&of)), |application, from| {
+                    application.reorder(from, to)
+                })
             }
             other => self.reverse_world(other, when),
         }
     }
 
-    /// Undoes a change of an application. One that has gone has nothing to undo.
+    /// Undoes a change of an application, of the engine of a policy if one is named. One that has
+    /// gone has nothing to undo.
     fn reverse_at(
         &mut self,
         number: Number,
-        reverse: impl FnOnce(&mut Application<Heaps>) -> Result<(), ChangeError>,
+        (place, of): (Place, Option<&Arc<dyn Policy>>),
+        reverse: impl FnOnce(&mut Application<Heaps>, Place) -> Result<(), ChangeError>,
     ) -> Option<String> {
-        let reversed = reverse(self.world.application(number)?);
+        self.world.application(number)?;
+        let place = match of {
+            None => place,
+            Some(of) => match self.place_now(number, place, of) {
+                Some(place) => place,
+                None => {
+                    let kind = self.world.control.known(of).made.kind_name().to_owned();
+                    return Some(format!(
+                        "{}: its engine of `{kind}` is gone",
+                        self.name_of(number)
+                    ));
+                }
+            },
+        };
+        let reversed = reverse(self.application(number), place);
         reversed.err().map(|error| format!("{}: {error}", self.name_of(number)))
+    }
+
+    /// Where the engine of a policy is, or what stands for it if it was taken out. It was there.
+    fn place_now(&mut self, number: Number, there: Place, of: &Arc<dyn Policy>) -> Option<Place> {
+        let engines = self.engines(number);
+        let known = self.world.control.known(of);
+        let is_it = |engine: &Known| {
+            let is_same_rule = known.rule.is_some() && engine.rule == known.rule;
+            is_same(&engine.made.policy, of) || is_same_rule
+        };
+        match engines.get(there) {
+            Some(engine) if is_it(engine) => Some(there),
+            _ => engines.iter().position(is_it),
+        }
     }
 
     /// Undoes a change of what is no application's.

@@ -86,6 +86,12 @@ pub enum StepError {
     /// What is changed now would not reach the successor. Nobody's fault: a retry succeeds.
     #[error("another process is taking over: try again, at that one")]
     HandingOver,
+    /// What was kept of changes is lost. Nobody's fault.
+    #[error("another process is taking over: what was changed here cannot be undone any more")]
+    HandedOver,
+    /// Whoever wanted the change does not wait for it any more. Nothing was done.
+    #[error("the time for the change was up before it was made")]
+    TooLate,
     /// A change cannot be undone.
     #[error(
         "change {0} cannot be undone any more: its time is up, or another change was made since"
@@ -162,8 +168,9 @@ impl StepError {
             | StepError::NoRuntime(_)
             | StepError::NoPlugin(_)
             | StepError::NoSchema(_) => Code::NotFound,
-            StepError::Changed => Code::Aborted,
+            StepError::Changed | StepError::HandedOver => Code::Aborted,
             StepError::HandingOver => Code::Unavailable,
+            StepError::TooLate => Code::DeadlineExceeded,
             StepError::Ambiguous { .. }
             | StepError::NoFile
             | StepError::Configuration(_)

@@ -4,12 +4,16 @@
 //! # Invariants
 //! - The steps that undo a change are as of right after it. So any other change makes that
 //!   impossible, and what is kept is dropped.
-//! - A chain of changes, each of which follows the one before, is undone from its end.
+//! - A chain of changes, each of which follows the one before, is undone from its end. If a change
+//!   cannot be undone in all, those before it stay: their steps are as of right before it.
+//! - Chains have numbers that are chosen at random, by clients or here: none means another change of
+//!   another process.
 
 use std::time::Duration;
 
 use petasos_admin as proto;
-use petasos_base::Time;
+use petasos_base::{Time, random_seed};
+use petasos_engine::Application as Number;
 
 use super::change::{Changed, Changer, When, change};
 use super::ready::Ready;
@@ -25,9 +29,15 @@ const CHAIN_MAX: usize = 64;
 pub struct Kept {
     /// Names the chain.
     id: u64,
-    /// What undoes each.
-    changes: Vec<Vec<Undo>>,
+    changes: Vec<KeptChange>,
     until: Time,
+}
+
+/// A change that can be undone.
+struct KeptChange {
+    undo: Vec<Undo>,
+    /// Applications with this number and greater ones have attached since.
+    next: Number,
 }
 
 /// Whether and how long a change is to be undone.
@@ -35,8 +45,10 @@ pub struct Kept {
 pub struct Keep {
     /// For so long; not at all if it is zero.
     pub within: Duration,
-    /// It follows the changes of this chain.
-    pub follows: Option<u64>,
+    /// The chain that it is of, if its client has chosen one.
+    pub chain: Option<u64>,
+    /// So many changes of the chain come before it.
+    pub before: usize,
 }
 
 /// What undoing has led to.
@@ -66,10 +78,10 @@ impl World<'_> {
         self.check(keep).map_err(|error| ChangeFailed::before(steps.len(), error))?;
         let Changed { done, undo } = change(self, steps, ready)?;
         // Whatever does not go on with it makes it impossible to undo what was kept.
-        let before = self.control.kept.take().filter(|_| keep.follows.is_some());
+        let before = self.control.kept.take().filter(|_| keep.before > 0);
         let id = undo.filter(|_| !keep.within.is_zero()).map(|undo| {
-            let mut kept = before.unwrap_or_else(|| self.control.new_chain());
-            kept.changes.push(undo);
+            let mut kept = before.unwrap_or_else(|| Kept::new(keep.chain));
+            kept.changes.push(KeptChange { undo, next: self.first.hub.next_number() });
             kept.until = self.first.now() + keep.within;
             self.control.kept.insert(kept).id
         });
@@ -79,38 +91,46 @@ impl World<'_> {
 
     /// Whether a change can go on with the chain that it names.
     fn check(&self, keep: Keep) -> Result<(), StepError> {
-        let Some(follows) = keep.follows else { return Ok(()) };
+        let chain = match keep.chain {
+            Some(chain) if keep.before > 0 => chain,
+            _ => return Ok(()),
+        };
         match &self.control.kept {
-            Some(kept) if kept.id == follows && kept.changes.len() < CHAIN_MAX => Ok(()),
-            Some(kept) if kept.id == follows => Err(StepError::ChainTooLong),
-            _ => Err(StepError::NotKept(follows)),
+            _ if keep.before >= CHAIN_MAX => Err(StepError::ChainTooLong),
+            Some(kept) if (kept.id, kept.changes.len()) == (chain, keep.before) => Ok(()),
+            _ => Err(StepError::NotKept(chain)),
         }
     }
 
     /// Undoes the last change of a chain.
     ///
     /// # Errors
-    /// [`StepError::NotKept`]: it cannot be undone any more. [`StepError::HandingOver`].
+    /// [`StepError::NotKept`]: it cannot be undone any more. [`StepError::HandedOver`].
     pub fn undo_change(&mut self, id: u64) -> Result<Undone, StepError> {
         if self.control.is_handing_over {
-            return Err(StepError::HandingOver);
+            return Err(StepError::HandedOver);
         }
         self.control.forget_kept(self.first.now());
         let mut kept =
             self.control.kept.take_if(|kept| kept.id == id).ok_or(StepError::NotKept(id))?;
-        let undo = kept.changes.pop().expect("a chain has changes");
+        let KeptChange { undo, next } = kept.changes.pop().expect("a chain has changes");
         let mut changer = Changer::look(self);
         let reversed = undo.into_iter().rev();
         let mut not_undone: Vec<String> =
             reversed.filter_map(|undo| changer.reverse(undo, When::Later)).collect();
-        // Applications that have attached since have engines of rules that are gone.
-        not_undone.extend(changer.conform_all().err().map(|error| error.to_string()));
+        // Applications that have attached since have engines of rules that are gone. Others keep
+        // what operators have made of theirs.
+        not_undone.extend(changer.conform_from(next).err().map(|error| error.to_string()));
         drop(changer);
-        self.control.forget_unused();
-        let left = kept.changes.len();
-        if left > 0 {
-            self.control.kept = Some(kept);
+        match (kept.changes.len(), not_undone.is_empty()) {
+            (0, _) => {}
+            (_, true) => self.control.kept = Some(kept),
+            (left, false) => {
+                not_undone.push(format!("{left} changes before it: they stay as they are"));
+            }
         }
+        self.control.forget_unused();
+        let left = self.control.kept.as_ref().map_or(0, |kept| kept.changes.len());
         Ok(Undone { left, not_undone })
     }
 }
@@ -122,10 +142,13 @@ impl Control {
             self.forget_unused();
         }
     }
+}
 
-    fn new_chain(&mut self) -> Kept {
-        self.last_chain += 1;
-        Kept { id: self.last_chain, changes: Vec::new(), until: Time::ZERO }
+impl Kept {
+    fn new(id: Option<u64>) -> Kept {
+        // 0 is none.
+        let id = id.unwrap_or_else(|| random_seed().max(1));
+        Kept { id, changes: Vec::new(), until: Time::ZERO }
     }
 }
 
@@ -139,19 +162,23 @@ impl Keep {
         if within > UNDO_MAX {
             return Err(format!("a change can be undone for {} s at most", UNDO_MAX.as_secs()));
         }
-        let follows = Some(request.follows()).filter(|id| *id > 0);
+        let chain = Some(request.chain()).filter(|id| *id > 0);
+        let before = request.changes_before() as usize;
         let cannot = request.steps().iter().any(|step| {
             use proto::step::What::{MoveApplication, RemoveRuntime};
             matches!(step.what(), Some(MoveApplication(_) | RemoveRuntime(_)))
         });
-        if follows.is_some() && within.is_zero() {
-            return Err("a change that follows others has to say how long it can be undone".into());
+        if chain.is_some() && within.is_zero() {
+            return Err("a change of a chain has to say how long it can be undone".into());
+        }
+        if chain.is_none() && before > 0 {
+            return Err("a change that follows others has to name their chain".into());
         }
         match cannot && !within.is_zero() {
             true => Err("that applications move cannot be undone: make such steps a change of \
                          their own"
                 .to_owned()),
-            false => Ok(Keep { within, follows }),
+            false => Ok(Keep { within, chain, before }),
         }
     }
 }

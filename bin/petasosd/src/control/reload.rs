@@ -57,9 +57,14 @@ impl Changer<'_, '_> {
     }
 
     /// Gives all applications the engines of the rules for them.
-    pub(super) fn conform_all(&mut self) -> Result<(), StepError> {
+    fn conform_all(&mut self) -> Result<(), StepError> {
+        self.conform_from(Number(0))
+    }
+
+    /// Gives applications with this number and greater ones the engines of the rules for them.
+    pub(super) fn conform_from(&mut self, first: Number) -> Result<(), StepError> {
         let rules = self.rules();
-        for number in self.numbers() {
+        for number in self.numbers().into_iter().filter(|number| *number >= first) {
             self.conform(number, &rules)?;
         }
         Ok(())

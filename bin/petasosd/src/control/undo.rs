@@ -11,16 +11,17 @@ use crate::policies::Rule;
 use crate::quotas::Quotas;
 use crate::transport::Peers;
 
-/// What undoes one change, if those after it were undone before.
+/// What undoes one change, if those after it were undone before. Engines are known by their
+/// policies, too: a place may have another one if not all could be undone.
 pub enum Undo {
-    /// An engine is taken out.
-    Detach(Number, Place),
+    /// The engine of this policy is taken out.
+    Detach(Number, Place, Arc<dyn Policy>),
     /// An engine of a policy goes on from what one has left.
     Attach(Number, Place, Arc<dyn Policy>, Left),
-    /// An engine of a policy takes the place of one.
-    Replace(Number, Place, Arc<dyn Policy>, Replaced),
-    /// An engine moves.
-    Move(Number, Place, Place),
+    /// An engine of a policy takes the place of that of another, the last.
+    Replace(Number, Place, Arc<dyn Policy>, Replaced, Arc<dyn Policy>),
+    /// The engine of this policy moves.
+    Move(Number, Place, Place, Arc<dyn Policy>),
     /// These are the rules.
     Rules(Vec<Rule>),
     /// These are the quotas.

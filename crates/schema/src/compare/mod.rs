@@ -32,8 +32,8 @@ use thiserror::Error;
 
 use crate::ids::{MessageId, ServiceId};
 use crate::model::{Field, Message};
-use crate::service::Method;
 use crate::schema::Schema;
+use crate::service::Method;
 
 /// How two schemas' versions of a message or service relate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,27 +1,31 @@
 //! Changes that are undone later.
 
 use petasos::Code;
-use petasos_admin::{StepMut, UndoRequest};
+use petasos_admin::{ListQuotasRequest, StepMut, UndoRequest};
 
 use super::{Operator, attach, plan};
 use crate::support::Daemon;
 
+/// A chain that the service names.
+const NEW: (u64, u32) = (0, 0);
+
 type Steps<'a> = &'a [&'a dyn Fn(StepMut<'_>)];
 
 impl Operator {
-    /// Makes a change that can be undone for a while. Gives its chain.
-    fn keep(&self, follows: u64, steps: Steps<'_>) -> u64 {
-        self.try_keep(follows, 600, steps).unwrap()
+    /// Makes a change that can be undone for a while, behind so many of its chain. Gives the chain.
+    fn keep(&self, of: (u64, u32), steps: Steps<'_>) -> u64 {
+        self.try_keep(of, 600, steps).unwrap()
     }
 
     fn try_keep(
         &self,
-        follows: u64,
+        (chain, before): (u64, u32),
         within_s: u32,
         steps: Steps<'_>,
     ) -> Result<u64, (Code, String)> {
         let mut request = plan(steps);
-        request.edit().set_undo_within_s(within_s).set_follows(follows);
+        let mut edit = request.edit();
+        edit.set_undo_within_s(within_s).set_chain(chain).set_changes_before(before);
         let done = self.try_change(request).map(|done| done.chain());
         done.map_err(|status| (status.code(), status.message().to_owned()))
     }
@@ -76,10 +80,10 @@ fn a_chain_of_changes_is_undone_while_calls_run_and_applications_come_and_go() {
     operator.change(&[&|step| attach(step, "client", "telemetry", "{}")]);
     let before = seen(&operator);
 
-    let chain = operator.keep(0, &[&add("null"), &set_items(7)]);
+    let chain = operator.keep(NEW, &[&add("null"), &set_items(7)]);
     let short_lived = daemon.attach("short");
     operator.keep(
-        chain,
+        (chain, 1),
         &[
             &|mut step| {
                 let mut change = step.configure_policy_mut();
@@ -95,7 +99,7 @@ fn a_chain_of_changes_is_undone_while_calls_run_and_applications_come_and_go() {
     let middle = seen(&operator);
     assert!(client.greet(target, "bob").is_ok());
     operator.keep(
-        chain,
+        (chain, 2),
         &[
             &|mut step| {
                 step.remove_policy_mut().set_id(1);
@@ -126,6 +130,10 @@ fn a_chain_of_changes_is_undone_while_calls_run_and_applications_come_and_go() {
     assert_eq!(operator.undo(chain), Ok(0));
     assert_eq!(seen(&operator), before);
     assert_eq!(kinds("late"), ["rate_limit"]);
+    let quotas =
+        operator.ask(ListQuotasRequest::new(), |client, request| client.list_quotas(request));
+    let quotas = quotas.unwrap();
+    assert!(quotas.quotas().iter().all(|quota| quota.application() != "late"), "{quotas:?}");
     assert_eq!(operator.undo(chain).map_err(|(code, _)| code), Err(Code::FailedPrecondition));
     drop(late);
     assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
@@ -142,21 +150,21 @@ fn what_others_have_followed_or_what_takes_too_long_is_not_undone() {
         assert_eq!(code, Code::FailedPrecondition);
         assert!(why.contains("cannot be undone any more"), "{why}");
     };
-    let chain = operator.keep(0, &[&add("null")]);
+    let chain = operator.keep(NEW, &[&add("null")]);
     // Another operator's, and one that can be undone by itself.
     operator.change(&[&add("telemetry")]);
     gone(chain);
-    let first = operator.keep(0, &[&add("null")]);
-    let second = operator.keep(0, &[&add("null")]);
+    let first = operator.keep(NEW, &[&add("null")]);
+    let second = operator.keep(NEW, &[&add("null")]);
     assert_ne!(first, second);
     gone(first);
     // One that fails changes nothing, and what was there can still be undone.
     let fails: Steps<'_> = &[&add("null"), &|mut step| {
         step.remove_policy_mut().set_id(99);
     }];
-    assert_eq!(operator.try_keep(second, 60, fails).map_err(|it| it.0), Err(Code::NotFound));
+    assert_eq!(operator.try_keep((second, 1), 60, fails).map_err(|it| it.0), Err(Code::NotFound));
     assert_eq!(
-        operator.try_keep(first, 60, &[&add("null")]).map_err(|it| it.0),
+        operator.try_keep((first, 1), 60, &[&add("null")]).map_err(|it| it.0),
         Err(Code::FailedPrecondition)
     );
     let before = operator.policies().policies().len();
@@ -165,34 +173,90 @@ fn what_others_have_followed_or_what_takes_too_long_is_not_undone() {
     gone(second);
     gone(0);
     // Its time is up.
-    let brief = operator.try_keep(0, 1, &[&add("null")]).unwrap();
+    let brief = operator.try_keep(NEW, 1, &[&add("null")]).unwrap();
     crate::until::until(|| {
         std::thread::sleep(std::time::Duration::from_millis(300));
-        let chain = operator.try_keep(brief, 1, &[&add("null")]);
+        let chain = operator.try_keep((brief, 1), 1, &[&add("null")]);
         chain.is_err_and(|(_, why)| why.contains("its time is up")) || {
             std::thread::sleep(std::time::Duration::from_millis(1000));
             false
         }
     });
-    for (within_s, follows, steps) in [
-        (3601, 0, &[&add("null") as &dyn Fn(StepMut<'_>)][..]),
-        (0, 3, &[&add("null")]),
+    for (within_s, of, steps) in [
+        (3601, NEW, &[&add("null") as &dyn Fn(StepMut<'_>)][..]),
+        (0, (3, 1), &[&add("null")]),
+        (60, (0, 1), &[&add("null")]),
         (
             60,
-            0,
+            NEW,
             &[&|mut step: StepMut<'_>| {
                 step.remove_runtime_mut().set_id(1);
             }],
         ),
         (
             60,
-            0,
+            NEW,
             &[&|mut step: StepMut<'_>| {
                 step.move_application_mut().set_application("client").set_runtime(1);
             }],
         ),
     ] {
-        let refused = operator.try_keep(follows, within_s, steps);
-        assert_eq!(refused.map_err(|it| it.0), Err(Code::InvalidArgument), "{within_s} {follows}");
+        let refused = operator.try_keep(of, within_s, steps);
+        assert_eq!(refused.map_err(|it| it.0), Err(Code::InvalidArgument), "{within_s} {of:?}");
     }
+}
+
+#[test]
+fn undoing_leaves_what_operators_have_made_of_single_applications() {
+    let limit = r#"{"rate_per_s": 50000, "burst": 8}"#;
+    let rules = format!(
+        r#"[{{"application": "*", "kind": "rate_limit", "configuration": {limit}}},
+            {{"application": "*", "kind": "telemetry"}}]"#
+    );
+    let daemon = Daemon::start("undo-others", Some(&rules));
+    let operator = Operator::of(&daemon);
+    let _applications = [daemon.attach("client"), daemon.attach("server")];
+    operator.change(&[&|mut step| {
+        let mut change = step.configure_engine_mut();
+        change.set_configuration(r#"{"rate_per_s": 9, "burst": 9}"#);
+        change.engine_mut().set_application("client").set_kind("rate_limit");
+    }]);
+    let detach = |application: &'static str, kind: &'static str| {
+        move |mut step: StepMut<'_>| {
+            step.detach_engine_mut().engine_mut().set_application(application).set_kind(kind);
+        }
+    };
+    operator.change(&[&detach("server", "telemetry")]);
+    let before = seen(&operator);
+    let chain = operator.keep(NEW, &[&set_items(7)]);
+    assert_eq!(operator.undo(chain), Ok(0));
+    assert_eq!(seen(&operator), before, "a quota has nothing to do with engines");
+    // A change that detaches an engine of a rule is undone once, not twice.
+    let replaced: Steps<'_> =
+        &[&detach("client", "telemetry"), &|step| attach(step, "client", "null", "{}")];
+    let chain = operator.keep(NEW, replaced);
+    operator.keep((chain, 1), &[&set_items(7)]);
+    assert_eq!((operator.undo(chain), operator.undo(chain)), (Ok(1), Ok(0)));
+    assert_eq!(seen(&operator), before);
+}
+
+#[test]
+fn a_client_that_got_no_answer_undoes_its_change_by_the_number_that_it_chose() {
+    let daemon = Daemon::start("undo-chosen", None);
+    let operator = Operator::of(&daemon);
+    let before = seen_rules(&operator);
+    assert_eq!(operator.keep((77, 0), &[&add("null")]), 77);
+    assert_eq!(operator.keep((77, 1), &[&add("null")]), 77);
+    // One that the service has made already is not made as if it were the first again.
+    let again = operator.try_keep((77, 1), 60, &[&add("null")]);
+    assert_eq!(again.map_err(|it| it.0), Err(Code::FailedPrecondition));
+    assert_eq!((operator.undo(77), operator.undo(77)), (Ok(1), Ok(0)));
+    assert_eq!(seen_rules(&operator), before);
+    // Chains that services name are not those of other services.
+    let chains = [(); 3].map(|()| operator.keep(NEW, &[&add("null")]));
+    assert!(chains.iter().all(|chain| *chain > 1 << 20), "{chains:?}");
+}
+
+fn seen_rules(operator: &Operator) -> Vec<u64> {
+    operator.policies().policies().iter().map(|policy| policy.id()).collect()
 }
