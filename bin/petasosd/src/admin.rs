@@ -24,28 +24,32 @@ mod view;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use petasos::grpc::{Drain, GrpcConfig, Keepalive, Process, Routes, Server};
 use petasos_attach::{Bound, Credentials};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::net::UnixListener;
+use tokio::sync::oneshot;
 
 use crate::configuration::Reader;
 use crate::control::World;
 use crate::metrics;
 use crate::names::Account;
-use crate::otlp::{Exporter, OtlpConfig};
+use crate::otlp::{Exporter, OtlpConfig, Recorders};
 use audit::Audit;
 use roles::Roles;
 use service::Front;
+pub use spans::recorders;
 
 /// The most requests that wait for the loop.
 const JOBS_MAX: usize = 16;
 
 /// Calls of operators that run when another process takes over have so long to end.
 const GRACE: Duration = Duration::from_secs(10);
+/// The loop waits so long at its end for the last spans to be sent.
+const LAST_SPANS_MAX: Duration = Duration::from_secs(2);
 
 /// What the loop does for an operator.
 pub type Job = Box<dyn FnOnce(&mut World<'_>) + Send>;
@@ -90,6 +94,8 @@ pub struct Desk {
     socket: Option<Bound>,
     drain: Drain,
     front: Front,
+    /// If spans are sent: who is told when the loop ends, and who tells when they are.
+    spans: Option<(oneshot::Sender<Option<Recorders>>, Receiver<()>)>,
 }
 
 /// Where other threads send jobs to the loop.
@@ -137,23 +143,38 @@ impl Desk {
             options.otlp.as_ref().map(Exporter::new).transpose()?
         };
         let drain = Drain::new();
+        let has_exporter = exporter.is_some();
+        let ((last, at_end), (exported, all_exported)) = (oneshot::channel(), channel());
+        let spans = has_exporter.then_some((last, all_exported));
         let (until, reloading) = (drain.clone(), front.clone());
         let thread = std::thread::Builder::new().name("petasosd-admin".to_owned());
         let serving = thread.spawn(move || {
             if let Some(scraped) = scraped {
                 runtime.spawn(scraped);
             }
-            if let Some(exporter) = exporter {
-                runtime.spawn(spans::export(reloading.clone(), exporter));
-            }
+            let exporter = exporter.map(|exporter| {
+                runtime.spawn(spans::export(reloading.clone(), exporter, (at_end, exported)))
+            });
             runtime.spawn(reload::on_signals(reloading.clone()));
             if let Some(follower) = follower {
                 runtime.spawn(reload::on_changes(reloading, follower));
             }
             runtime.block_on(serve(listener, routes, until));
+            // Calls may go on for longer than operators are served.
+            if let Some(exporter) = exporter {
+                let _ = runtime.block_on(exporter);
+            }
         });
         serving.map_err(|error| failed(&error))?;
-        Ok(Desk { jobs, wake, may_have_more: false, socket: Some(socket), drain, front })
+        Ok(Desk { jobs, wake, may_have_more: false, socket: Some(socket), drain, front, spans })
+    }
+
+    /// The loop ends: the last spans are sent, if that does not take long.
+    pub fn end(&mut self, recorders: Option<Recorders>) {
+        let Some((last, all_exported)) = self.spans.take() else { return };
+        if last.send(recorders).is_ok() {
+            let _ = all_exported.recv_timeout(LAST_SPANS_MAX);
+        }
     }
 
     /// Descriptors for a process that takes the socket over.

@@ -19,7 +19,7 @@ use petasos_service::{Application, ApplicationLimits, Host, SchemaLimits, Schema
 use petasos_shm::HeapKind;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::admin::Desk;
+use crate::admin::{Desk, recorders};
 use crate::common::Common;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
@@ -158,6 +158,8 @@ impl Daemon {
             let now = self.first.now();
             if self.turn(now)? {
                 if self.has_left {
+                    let recorders = self.with_world(|world| recorders(world));
+                    self.desk.end(recorders);
                     return Ok(());
                 }
                 (idle_since, self.first.is_idle) = (None, false);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use petasos::{Channel, Msg, Request, Security, ServiceChoice, Status, TraceContext};
+use petasos::{Channel, Code, Msg, Request, Security, ServiceChoice, Status, TraceContext};
 use petasos_base::SystemClock;
 use petasos_engine::Policy;
 use petasos_service::{Host, PolicyNames};
@@ -82,7 +82,10 @@ pub struct Exporter {
     clock: SystemClock,
     /// Contexts of spans that were sent and that policies still keep.
     sent: HashSet<String>,
+    /// Those that there were at the last look: one that is gone now is looked at once more.
+    before: Vec<Arc<dyn Policy>>,
     is_failing: bool,
+    is_rejecting: bool,
 }
 
 impl OtlpConfig {
@@ -125,7 +128,9 @@ impl Exporter {
             every: config.every,
             clock: SystemClock::default(),
             sent: HashSet::new(),
+            before: Vec::new(),
             is_failing: false,
+            is_rejecting: false,
         })
     }
 
@@ -137,7 +142,8 @@ impl Exporter {
     /// Sends what was recorded since the last time.
     pub async fn export(&mut self, recorders: Recorders) {
         let Recorders { policies, host } = recorders;
-        let reports = policies.iter().filter_map(|policy| {
+        let before = std::mem::replace(&mut self.before, policies.clone());
+        let reports = policies.iter().chain(&before).filter_map(|policy| {
             // What a plug-in of this name reports may be anything.
             serde_json::from_value::<Report>(policy.report()).ok()
         });
@@ -161,24 +167,31 @@ impl Exporter {
                 Ok(()) => self.sent.extend(spans.iter().map(|span| span.context.clone())),
                 Err(status) => {
                     if !self.is_failing {
-                        eprintln!("petasosd: spans are not sent: {status}");
+                        eprintln!("petasosd: spans are not sent: {}", shown(&status.to_string()));
                     }
                     self.is_failing = true;
-                    return;
+                    if may_be_taken_later(status.code()) {
+                        return;
+                    }
+                    // OTLP: what is refused for good is not sent again.
+                    self.sent.extend(spans.iter().map(|span| span.context.clone()));
+                    continue;
                 }
             }
         }
         self.is_failing = false;
     }
 
-    async fn send(&self, request: Msg<ExportTraceServiceRequest>) -> Result<(), Status> {
+    async fn send(&mut self, request: Msg<ExportTraceServiceRequest>) -> Result<(), Status> {
         let answer = self.client.export(Request::new(request).with_timeout(EXPORT_MAX)).await?;
-        if let Some(partial) = answer.partial_success()
-            && partial.rejected_spans() > 0
+        let partial = answer.partial_success().filter(|partial| partial.rejected_spans() > 0);
+        if let Some(partial) = &partial
+            && !self.is_rejecting
         {
-            let (count, why) = (partial.rejected_spans(), partial.error_message());
+            let (count, why) = (partial.rejected_spans(), shown(partial.error_message()));
             eprintln!("petasosd: the collector has not kept {count} spans: {why}");
         }
+        self.is_rejecting = partial.is_some();
         Ok(())
     }
 
@@ -187,6 +200,27 @@ impl Exporter {
         let now_ns = u64::try_from(unix_time().as_nanos()).unwrap_or(u64::MAX);
         now_ns.saturating_sub(self.clock.now().as_nanos())
     }
+}
+
+/// What a collector says, as one line of a log.
+fn shown(text: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    text.chars().take(CHARS_MAX).flat_map(char::escape_debug).collect()
+}
+
+/// Whether the same spans may be taken later (OTLP 1.5, failures of OTLP/gRPC).
+fn may_be_taken_later(code: Code) -> bool {
+    use Code::{
+        Aborted, Cancelled, DataLoss, DeadlineExceeded, OutOfRange, ResourceExhausted, Unavailable,
+    };
+    let later = [Aborted, Cancelled, DataLoss, DeadlineExceeded, OutOfRange, Unavailable];
+    later.contains(&code) || code == ResourceExhausted
+}
+
+/// Whether a call that ends so is a failure of its server (OpenTelemetry's conventions for gRPC).
+fn is_servers_fault(code: &str) -> bool {
+    ["UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"]
+        .contains(&code)
 }
 
 /// A request with these spans, by application.
@@ -237,7 +271,7 @@ fn fill(span: &Recorded, names: &PolicyNames, began_unix_ns: u64, to: &mut api::
         .set_kind(kind)
         .set_start_time_unix_nano(began_unix_ns.saturating_add(span.began_ns))
         .set_end_time_unix_nano(began_unix_ns.saturating_add(span.ended_ns));
-    if span.code != "OK" {
+    if span.code != "OK" && (!span.is_served || is_servers_fault(&span.code)) {
         to.status_mut().set_code(StatusCode::ERROR).set_message(&*span.code);
     }
     let number = span.peer.to_string();
@@ -280,6 +314,12 @@ mod tests {
     }
 
     #[test]
+    fn what_collectors_say_is_one_short_line() {
+        let said = shown(&format!("a\n\u{1b}[31mred{}", "x".repeat(1 << 20)));
+        assert!(said.starts_with("a\\n\\u{1b}[31mred") && said.len() < 300, "{said}");
+    }
+
+    #[test]
     fn spans_become_those_of_the_protocol() {
         let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let span = |application: u32, code: &str| Recorded {
@@ -293,13 +333,16 @@ mod tests {
             ended_ns: 8,
             code: code.to_owned(),
         };
-        let spans = [span(1, "OK"), span(2, "NOT_FOUND"), span(1, "OK")];
+        let spans = [span(1, "OK"), span(2, "INTERNAL"), span(1, "OK"), span(2, "NOT_FOUND")];
         let request = request(&spans, &PolicyNames::default(), 1000);
         let all = request.resource_spans();
         assert_eq!(all.len(), 2);
         let first = all[0].scope_spans()[0].spans();
-        assert_eq!((first.len(), all[1].scope_spans()[0].spans().len()), (2, 1));
-        let (one, failed) = (&first[0], &all[1].scope_spans()[0].spans()[0]);
+        let second = all[1].scope_spans()[0].spans();
+        assert_eq!((first.len(), second.len()), (2, 2));
+        let (one, failed) = (&first[0], &second[0]);
+        // It is the caller's to say whether that is a failure.
+        assert!(second[1].status().is_none());
         assert_eq!((one.trace_id().len(), one.span_id().len()), (16, 8));
         assert_eq!(one.parent_span_id(), [0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31]);
         assert_eq!((one.start_time_unix_nano(), one.end_time_unix_nano()), (1005, 1008));

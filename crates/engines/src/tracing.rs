@@ -61,7 +61,7 @@ struct Span {
 }
 
 /// What outlives the policy.
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Contents {
     #[serde(default)]
     spans: VecDeque<Span>,
@@ -76,11 +76,52 @@ struct EngineContents {
     calls: Vec<(u64, Span)>,
 }
 
+/// Spans that have ended, by application: one with many drops its own.
+#[derive(Default)]
+struct Kept {
+    by_application: BTreeMap<u32, VecDeque<Arc<Span>>>,
+    len: usize,
+    finished: u64,
+}
+
+impl Kept {
+    fn of(contents: Contents) -> Kept {
+        let mut kept = Kept::default();
+        contents.spans.into_iter().for_each(|span| kept.push(span));
+        Kept { finished: contents.finished, ..kept }
+    }
+
+    fn push(&mut self, span: Span) {
+        self.by_application.entry(span.application).or_default().push_back(Arc::new(span));
+        (self.len, self.finished) = (self.len + 1, self.finished + 1);
+    }
+
+    /// Drops the oldest span of the application that has the most.
+    fn drop_one(&mut self) {
+        let longest = self.by_application.iter_mut().max_by_key(|(_, spans)| spans.len());
+        let Some((&application, spans)) = longest else { return };
+        spans.pop_front();
+        if spans.is_empty() {
+            self.by_application.remove(&application);
+        }
+        self.len -= 1;
+    }
+
+    fn all(&self) -> Vec<Arc<Span>> {
+        self.by_application.values().flatten().cloned().collect()
+    }
+}
+
+fn in_order(mut spans: Vec<Arc<Span>>) -> Vec<Arc<Span>> {
+    spans.sort_by_key(|span| span.ended_ns);
+    spans
+}
+
 struct Shared {
     probability: f64,
     spans_max: usize,
     /// Taken once for each batch in which spans have ended.
-    finished: Mutex<Contents>,
+    finished: Mutex<Kept>,
     /// For reports. Written once for each method and engine.
     names: Mutex<BTreeMap<u32, String>>,
 }
@@ -103,7 +144,7 @@ impl PolicyKind for Tracing {
         let shared = Shared {
             probability,
             spans_max: spans_max as usize,
-            finished: Mutex::new(contents),
+            finished: Mutex::new(Kept::of(contents)),
             names: Mutex::default(),
         };
         shared.finish(&mut Vec::new());
@@ -116,13 +157,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Takes spans over that have ended, and drops the oldest if they are too many.
+    /// Takes spans over that have ended, and drops others if they are too many.
     fn finish(&self, spans: &mut Vec<Span>) {
-        let mut contents = lock(&self.finished);
-        contents.finished += spans.len() as u64;
-        contents.spans.extend(spans.drain(..));
-        let excess = contents.spans.len().saturating_sub(self.spans_max);
-        contents.spans.drain(..excess);
+        let mut kept = lock(&self.finished);
+        spans.drain(..).for_each(|span| kept.push(span));
+        while kept.len > self.spans_max {
+            kept.drop_one();
+        }
+    }
+
+    /// Engines wait for the lock: what takes time is done without it.
+    fn look(&self) -> (Vec<Arc<Span>>, u64) {
+        let kept = lock(&self.finished);
+        let (spans, finished) = (kept.all(), kept.finished);
+        drop(kept);
+        (in_order(spans), finished)
     }
 }
 
@@ -140,15 +189,16 @@ impl Policy for Traced {
     }
 
     fn state(&self) -> State {
-        State::new(VERSION, &*lock(&self.0.finished))
+        let (spans, finished) = self.0.look();
+        let spans = spans.iter().map(|span| Span::clone(span)).collect();
+        State::new(VERSION, &Contents { spans, finished })
     }
 
     fn report(&self) -> Value {
-        // Engines wait for the lock: what takes time is done without it.
-        let Contents { spans, finished } = lock(&self.0.finished).clone();
+        let (spans, finished) = self.0.look();
         let names = lock(&self.0.names).clone();
-        let one = |span: &Span| {
-            let mut report = json!(span);
+        let one = |span: &Arc<Span>| {
+            let mut report = json!(**span);
             report["method"] = match names.get(&span.method) {
                 Some(name) => json!(name),
                 None => json!(span.method),

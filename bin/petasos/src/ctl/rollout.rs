@@ -51,7 +51,8 @@ pub struct RolloutArgs {
     /// input. Hosts are sockets of services for operators; those of other hosts can be forwarded
     /// (`ssh -L`). Steps are those of `petasos ctl apply`. `watch` has the calls of the stage's
     /// hosts counted for so long, and fails if more than so many percent of them fail: at its end,
-    /// or as soon as there are 20. With `"application": NAME`, it counts only the calls of that one.
+    /// or as soon as there are 20. With `"application": NAME`, it counts only the calls of that
+    /// one.
     #[arg(value_name = "FILE")]
     file: String,
 }

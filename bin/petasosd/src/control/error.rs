@@ -86,8 +86,8 @@ pub enum StepError {
     /// What is changed now would not reach the successor. Nobody's fault: a retry succeeds.
     #[error("another process is taking over: try again, at that one")]
     HandingOver,
-    /// What was kept of changes is lost. Nobody's fault.
-    #[error("another process is taking over: what was changed here cannot be undone any more")]
+    /// What is kept of changes is lost with the process. Nobody's fault.
+    #[error("another process is taking over: once it has, this cannot be undone any more")]
     HandedOver,
     /// Whoever wanted the change does not wait for it any more. Nothing was done.
     #[error("the time for the change was up before it was made")]
@@ -168,8 +168,8 @@ impl StepError {
             | StepError::NoRuntime(_)
             | StepError::NoPlugin(_)
             | StepError::NoSchema(_) => Code::NotFound,
-            StepError::Changed | StepError::HandedOver => Code::Aborted,
-            StepError::HandingOver => Code::Unavailable,
+            StepError::Changed => Code::Aborted,
+            StepError::HandingOver | StepError::HandedOver => Code::Unavailable,
             StepError::TooLate => Code::DeadlineExceeded,
             StepError::Ambiguous { .. }
             | StepError::NoFile

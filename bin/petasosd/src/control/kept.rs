@@ -6,8 +6,8 @@
 //!   impossible, and what is kept is dropped.
 //! - A chain of changes, each of which follows the one before, is undone from its end. If a change
 //!   cannot be undone in all, those before it stay: their steps are as of right before it.
-//! - Chains have numbers that are chosen at random, by clients or here: none means another change of
-//!   another process.
+//! - Chains have numbers that are chosen at random, by clients or here: none means another change
+//!   of another process.
 
 use std::time::Duration;
 

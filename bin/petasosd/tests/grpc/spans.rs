@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use petasos::grpc::GrpcConfig;
@@ -97,7 +98,7 @@ fn spans_of_calls_are_sent_once_also_if_the_collector_comes_late() {
     event_loop.block_on(async {
         client.echo(item("one", 1)).await.unwrap();
         client.echo(item("two", 2)).await.unwrap();
-        client.fail(item("three", 5)).await.unwrap_err();
+        client.fail(item("three", 13)).await.unwrap_err();
     });
     // It has tried in vain before.
     std::thread::sleep(std::time::Duration::from_millis(1500));
@@ -123,4 +124,36 @@ fn spans_of_calls_are_sent_once_also_if_the_collector_comes_late() {
         assert_eq!((&*callee.peer, &*span.peer), ("client", &*target));
         assert_eq!(span.has_failed, span.name == "managed.Work/Fail", "{span:?}");
     }
+}
+
+#[test]
+fn a_service_that_hands_over_sends_its_last_spans() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let policies = r#"[{"application": "*", "kind": "tracing",
+                        "configuration": {"probability": 1.0}}]"#;
+    let (_collector, told) = collect(&free);
+    let target = format!("grpc://{free}");
+    // It never comes to that interval.
+    let options = ["--otlp", &target, "--otlp-interval", "3600"];
+    let mut daemon = Daemon::start_more("last-spans", Some(policies), &options);
+    let application = Application::start(&daemon);
+    let event_loop = daemon.event_loop("client");
+    let target = application.target();
+    let channel = petasos::Channel::builder(&target).connect_lazily().unwrap();
+    let client = WorkClient::new(channel);
+    event_loop.block_on(async { client.echo(item("one", 1)).await.unwrap() });
+    let mut successor = Command::new(env!("CARGO_BIN_EXE_petasosd"));
+    successor.arg("--takeover").arg("--socket").arg(daemon.folder().join("socket"));
+    let successor = successor.stderr(Stdio::null()).spawn().unwrap();
+    let mut former = daemon.succeeded(successor);
+    // Those who are attached move while their loops turn.
+    while former.try_wait().unwrap().is_none() {
+        event_loop.block_on(async { client.echo(item("two", 2)).await.unwrap() });
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    // It waits until they are there. Those of calls that it has passed since come with the first.
+    let seen: Vec<Seen> = told.try_iter().collect();
+    let names: HashSet<_> = seen.iter().map(|span| (&*span.service, &*span.name)).collect();
+    let echo = "managed.Work/Echo";
+    assert_eq!(names, HashSet::from([("client", echo), ("server", echo)]), "{seen:?}");
 }

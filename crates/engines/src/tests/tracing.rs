@@ -96,6 +96,31 @@ fn the_oldest_spans_are_dropped_and_calls_that_are_given_up_end() {
 }
 
 #[test]
+fn one_application_does_not_push_out_the_spans_of_others() {
+    let mut rig = Rig::new(&Tracing, r#"{"probability": 1, "spans_max": 10}"#);
+    let mut call_of = |application: u32, count: usize| {
+        for _ in 0..count {
+            let call = Call { application: Application(application), ..call() };
+            let id = rig.datapath.begin(call).unwrap();
+            let item = Submission::new(ItemKind::Request, Direction::Outbound, 10);
+            rig.datapath.submit(id, item, rig.now()).unwrap();
+            rig.run_after(1);
+            rig.out();
+            rig.end(id, None);
+        }
+        let report = rig.report();
+        let spans = report["spans"].as_array().unwrap();
+        let times: Vec<_> = spans.iter().map(|span| span["ended_ns"].as_u64()).collect();
+        assert!(times.is_sorted(), "{times:?}");
+        [1, 2, 3].map(|of| spans.iter().filter(|span| span["application"] == of).count())
+    };
+    assert_eq!(call_of(1, 3), [3, 0, 0]);
+    assert_eq!(call_of(2, 1000), [3, 7, 0]);
+    assert_eq!(call_of(3, 2), [3, 5, 2]);
+    assert_eq!(call_of(1, 1000), [4, 4, 2]);
+}
+
+#[test]
 fn states_and_configurations() {
     let version_1 = r#"{"finished": 9, "spans": [{"context": "00-1-2-01", "application": 1,
         "method": 3, "peer": 2, "began_ns": 5, "ended_ns": 6, "code": "OK"}]}"#;
