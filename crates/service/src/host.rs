@@ -15,10 +15,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use petasos_base::sync::{AtomicU32, AtomicU64, Ordering};
+use petasos_call::Status;
 use petasos_engine::{Application as Number, Peer};
 
 use crate::hub_error::{HubError, NAMES_MAX};
 use crate::peers::{Peers, Policed, PolicyNames};
+use crate::versions::Versions;
 use crate::{Binding, SchemaLimits, Schemas};
 
 /// A hub, by its number at its host.
@@ -70,6 +72,7 @@ struct Names {
 pub struct Host {
     schemas: Mutex<Schemas>,
     names: Mutex<Names>,
+    versions: Mutex<Versions>,
     /// Counts changes of what is bound and served.
     changes: AtomicU64,
     /// For the next application. None is given twice: what still names one that has gone names
@@ -89,6 +92,7 @@ impl Host {
         Arc::new(Host {
             schemas: Mutex::new(Schemas::new(limits)),
             names: Mutex::default(),
+            versions: Mutex::default(),
             changes: AtomicU64::new(0),
             next_application: AtomicU32::new(0),
             next_hub: AtomicU32::new(0),
@@ -164,6 +168,15 @@ impl Host {
     /// The number of a name that an application calls: see [`Peers::number`].
     pub(crate) fn peer(&self, name: &str) -> (Arc<str>, Peer) {
         self.names().peers.number(name)
+    }
+
+    /// Whether a caller's method and a server's go together: see [`Versions::agree`].
+    pub(crate) fn agree(
+        &self,
+        caller: (&Binding, usize),
+        server: (&Binding, usize),
+    ) -> Result<(), Status> {
+        locked(&self.versions).agree(caller, server)
     }
 
     /// An application serves under a name.

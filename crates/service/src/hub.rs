@@ -20,6 +20,7 @@ use crate::outgoing::Waiting;
 use crate::routes::Route;
 use crate::schemas::{MethodAt, Schemas};
 use crate::stats::{Gone, Way};
+use crate::versions::retyped;
 use crate::{Binding, SchemaLimits};
 
 /// A name that an application calls, by its number there.
@@ -366,7 +367,8 @@ impl<M: Memory> Hub<M> {
         let route = match self.host.server(&target) {
             Some(Server { hub, application: server }) if hub == self.id => {
                 let callee = self.applications.get(&server.0).ok_or_else(nobody)?;
-                Route::Here { server, method: served(callee, &binding, usize::from(at.method))? }
+                let method = served(&self.host, callee, &binding, usize::from(at.method))?;
+                Route::Here { server, method }
             }
             Some(server) => Route::There(server),
             None => Route::Beyond(self.host.transport().ok_or_else(nobody)?),
@@ -419,8 +421,18 @@ impl<M: Memory> Hub<M> {
             let method = other.method(known.method);
             let is_request = known.number.begun_by() == petasos_abi::Side::Service;
             let message = if is_request { method.request } else { method.response };
-            body.retyped(other.types(known.method), message).expect("hashes were compared")
+            let bytes_max = other.limits.message_bytes_max;
+            retyped(body, (other.types(known.method), message), bytes_max)
         });
+        let body = match body.transpose() {
+            Ok(body) => body,
+            Err(status) => {
+                // Both ends are told.
+                other.datapath.end(call, status, now);
+                other.settle(call);
+                return false;
+            }
+        };
         let Finished { kind, metadata, status, has_not_run, .. } = item;
         let bytes = body.as_ref().map_or(0, |body| body.image_bytes() as u32);
         let item = Submission {
@@ -438,6 +450,7 @@ impl<M: Memory> Hub<M> {
 
 /// The method of the application that serves a method of a caller's binding.
 pub(crate) fn served<M: Memory>(
+    host: &Host,
     callee: &Application<M>,
     binding: &Binding,
     method: usize,
@@ -448,12 +461,6 @@ pub(crate) fn served<M: Memory>(
     let (number, theirs) = theirs.ok_or_else(unimplemented)?;
     let index = theirs.methods.iter().position(|method| method.name == wanted.name);
     let index = index.ok_or_else(unimplemented)?;
-    let found = &theirs.methods[index];
-    let hashes = |binding: &Binding, method: &crate::BoundMethod| {
-        [method.request, method.response].map(|id| binding.types.schema().message(id).hash())
-    };
-    if hashes(binding, wanted) != hashes(theirs, found) || found.is_stream != wanted.is_stream {
-        return Err(Status::failed_precondition("the server has another version of the method"));
-    }
+    host.agree((binding, method), (theirs, index))?;
     Ok(MethodAt { binding: number, method: index as u16 })
 }

@@ -62,6 +62,7 @@ mod routes;
 mod schemas;
 mod stats;
 mod status;
+mod versions;
 
 pub use application::{Application, Detached, Memory};
 pub use beyond::{

@@ -23,6 +23,7 @@ use crate::known::Known;
 use crate::remote_calls::RemoteCall;
 use crate::routes::Route;
 use crate::stats::Way;
+use crate::versions::retyped;
 
 impl<M: Memory> Hub<M> {
     /// From now on there is a transport: calls may leave this host and come in, through this hub.
@@ -430,10 +431,7 @@ pub(super) fn decode(
     let decoded = match encoded {
         Encoded::Native(_, range) if range.len() > bytes_max => Err(DecodeError::TooLarge),
         Encoded::Native(buf, range) => NativeMsg::received_in(types, message, buf, range),
-        Encoded::Checked(checked) => {
-            let other = |_| Status::internal("the message is of another type");
-            return checked.retyped(types, message).map_err(other);
-        }
+        Encoded::Checked(checked) => return retyped(checked, (types, message), bytes_max),
         Encoded::Protobuf(bytes) => {
             let limits = DecodeLimits::for_input(bytes.len());
             NativeMsg::from_protobuf(types, message, Input::Borrowed(bytes), &limits, bytes_max)

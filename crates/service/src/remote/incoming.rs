@@ -20,6 +20,7 @@ use crate::remote_calls::RemoteCall;
 use crate::routes::Route;
 use crate::schemas::MethodAt;
 use crate::stats::Way;
+use crate::versions::retyped;
 
 /// A call from another host.
 #[derive(Debug)]
@@ -176,18 +177,16 @@ impl<M: Memory> Hub<M> {
         let at = match remote.routes.get(wanted, changes) {
             Some(Route::Here { method, .. }) => method,
             _ => {
-                let method = served(callee, &outgoing.binding, usize::from(outgoing.method))?;
+                let index = usize::from(outgoing.method);
+                let method = served(&self.host, callee, &outgoing.binding, index)?;
                 remote.routes.insert(wanted, changes, Route::Here { server, method });
                 method
             }
         };
         let Outgoing { message, metadata, deadline, is_idempotent, crossing, .. } = outgoing;
         let ToHub { caller, partner, is_of_host, .. } = *crossing.expect("it was just there");
-        let body = message.map(|message| {
-            let request = callee.method(at).request;
-            let other = |_| Status::internal("the request is of another type");
-            message.retyped(callee.types(at), request).map_err(other)
-        });
+        let to = (callee.types(at), callee.method(at).request);
+        let body = message.map(|message| retyped(message, to, callee.limits.message_bytes_max));
         let body = body.transpose()?;
         let way = if is_of_host { Way::FromLocal } else { Way::FromRemote };
         let carrier = Carrier::Hub(from);

@@ -25,6 +25,7 @@ use crate::copies::CopyCounts;
 use crate::host::Server;
 use crate::hub::{Hub, served};
 use crate::stats::Way;
+use crate::versions::retyped;
 
 /// So long a copy may take.
 const LIFE_MAX: Duration = Duration::from_secs(30);
@@ -107,11 +108,10 @@ impl<M: Memory> Hub<M> {
     ) -> Result<(), Status> {
         let gone = || Status::unavailable("the server has gone");
         let callee = self.applications.get(&server.0).ok_or_else(gone)?;
-        let at = served(callee, &copy.binding, usize::from(copy.method))?;
-        let request = callee.method(at).request;
-        let other = |_| Status::internal("the request is of another type");
-        let retyped = |message: NativeMsg| message.retyped(callee.types(at), request);
-        let body = copy.message.map(retyped).transpose().map_err(other)?;
+        let at = served(&self.host, callee, &copy.binding, usize::from(copy.method))?;
+        let to = (callee.types(at), callee.method(at).request);
+        let bytes_max = callee.limits.message_bytes_max;
+        let body = copy.message.map(|message| retyped(message, to, bytes_max)).transpose()?;
         let (partner, is_idempotent, way) = (number.0, copy.is_idempotent, Way::FromLocal);
         let served = Served { server, at, partner, is_idempotent, carrier, way };
         self.begin_served(served, caller, (body, copy.metadata, copy.deadline), now).map(drop)

@@ -208,20 +208,6 @@ fn a_server_that_goes_ends_its_calls_and_a_caller_that_goes_cancels_them() {
 }
 
 #[test]
-fn another_version_of_a_method_is_refused() {
-    let mut hubs = Hubs::new(2);
-    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos/newer");
-    let newer =
-        petasos_schema::compile(["greet.proto"], [protos], &Default::default()).unwrap().schema;
-    hubs.worlds[1].schema = newer.encode();
-    let (mut client, mut server) = hubs.pair(ApplicationLimits::default());
-    hubs.worlds[0].call(&mut client, "ann");
-    hubs.run(&mut [(0, &mut client), (1, &mut server)]);
-    let ends = client.ends();
-    assert_eq!((ends.len(), ends[0].1, ends[0].2), (1, Code::FailedPrecondition as u8, true));
-}
-
-#[test]
 fn an_application_that_moves_takes_its_names_along_and_nobody_else_takes_them() {
     let mut hubs = Hubs::new(2);
     let limits = ApplicationLimits::default();

@@ -21,3 +21,4 @@ mod remote_unread;
 mod stats;
 mod streams;
 mod support;
+mod versions;
