@@ -205,11 +205,18 @@ impl NativeMsg {
     ///
     /// # Errors
     /// The message, if the types' hashes differ.
-    pub fn retyped(mut self, types: &Arc<Types>, id: MessageId) -> Result<NativeMsg, NativeMsg> {
+    #[inline]
+    pub fn retyped(self, types: &Arc<Types>, id: MessageId) -> Result<NativeMsg, NativeMsg> {
         // Bindings of one schema share it.
         if Arc::ptr_eq(self.types(), types) && self.id() == id {
             return Ok(self);
         }
+        self.of_other_types(types, id)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn of_other_types(mut self, types: &Arc<Types>, id: MessageId) -> Result<NativeMsg, NativeMsg> {
         let [ours, theirs] = [(self.types(), self.id()), (types, id)]
             .map(|(types, id)| types.schema().message(id).hash());
         if ours != theirs {

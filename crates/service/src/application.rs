@@ -384,6 +384,7 @@ impl<M: Memory> Application<M> {
     }
 
     /// A call from elsewhere comes in.
+    #[inline]
     pub(crate) fn remember_served(&mut self, mut known: Known, way: Way) {
         known.row = self.stats.begin(known.method.of(&self.bindings), way);
         self.remember(known);

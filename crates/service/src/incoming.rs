@@ -363,6 +363,7 @@ impl<M: Memory> Application<M> {
     }
 
     /// The application has its memory back: everything was copied, unless the place is lent.
+    #[inline(always)]
     pub(crate) fn release(&mut self, contents: Contents) {
         if contents.is_none() || self.lent.has(contents.offset) {
             return;

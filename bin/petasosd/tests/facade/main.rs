@@ -5,6 +5,7 @@
 mod certificates;
 mod flow;
 mod kept;
+mod killed;
 mod replaced;
 mod runtimes;
 mod support;

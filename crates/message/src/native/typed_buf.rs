@@ -233,6 +233,7 @@ fn moved(buf: MsgBuf, start: usize) -> MsgBuf {
 
 /// The buffer goes to the next message.
 impl Drop for TypedBuf {
+    #[inline]
     fn drop(&mut self) {
         if let Some((_, buf)) = self.take() {
             recycle(buf);
