@@ -36,7 +36,7 @@ fn in_pieces(message: &[u8], own: usize) -> MsgBuf {
         _ => last.into(),
     };
     buf.attach(vec![first.into(), last]);
-    assert_eq!(buf.is_shared(), message.len() % 2 == 0 && message.len() > 1024);
+    assert_eq!(buf.is_shared(), message.len().is_multiple_of(2) && message.len() > 1024);
     // Short messages are made one piece.
     assert_eq!((buf.len(), buf.has_tail()), (message.len(), message.len() > 1024));
     buf
