@@ -27,24 +27,40 @@ const FILES: [(&str, &str); 7] = [
 /// What the package manager runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
+/// What the service of a package can do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// What it is built with by default.
+    Plain,
+    /// Plug-ins as WebAssembly modules, too.
+    Wasm,
+}
+
+/// The line of the unit that a service with modules cannot have: it translates them while it runs.
+const NO_TRANSLATION: &str = "MemoryDenyWriteExecute=yes";
+
 /// Builds the programs for use, and the package of them.
-pub fn run(root: &Path) -> TaskResult {
+pub fn run(root: &Path, variant: Variant) -> TaskResult {
     let target = target_folder(root, "");
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root).args(["build", "--release", "--locked", "--target-dir"]).arg(&target);
     let packages = ["petasosd", "petasos-cli", "petasos-dashboard"];
-    finish(cargo.args(packages.iter().flat_map(|package| ["--package", package])))?;
-    of(root, &target.join("release"))
+    cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+    if variant == Variant::Wasm {
+        cargo.args(["--features", "petasosd/wasm"]);
+    }
+    finish(&mut cargo)?;
+    of(root, &target.join("release"), variant)
 }
 
 /// The package of programs that were built before, which lie in a folder.
-pub fn of(root: &Path, programs: &Path) -> TaskResult {
-    let package = build(root, programs, &target_folder(root, "deb"))?;
+pub fn of(root: &Path, programs: &Path, variant: Variant) -> TaskResult {
+    let package = build(root, programs, &target_folder(root, "deb"), variant)?;
     println!("{}", package.display());
     Ok(())
 }
 
-fn build(root: &Path, programs: &Path, folder: &Path) -> Result<PathBuf, String> {
+fn build(root: &Path, programs: &Path, folder: &Path, variant: Variant) -> Result<PathBuf, String> {
     let tree = folder.join("tree");
     // There is none the first time.
     let _ = fs::remove_dir_all(&tree);
@@ -54,12 +70,20 @@ fn build(root: &Path, programs: &Path, folder: &Path) -> Result<PathBuf, String>
     for (from, to) in FILES {
         place(&root.join(from), &tree.join(to), 0o644)?;
     }
+    if variant == Variant::Wasm {
+        let unit = tree.join(FILES[0].1);
+        let text = read(&unit)?;
+        assert!(text.contains(NO_TRANSLATION), "the unit says so");
+        let text = text.replace(NO_TRANSLATION, "MemoryDenyWriteExecute=no");
+        fs::write(&unit, text).map_err(|error| format!("{}: {error}", unit.display()))?;
+    }
     let (about, here) = (tree.join("DEBIAN"), root.join("packaging/debian"));
     for script in SCRIPTS {
         place(&here.join(script), &about.join(script), 0o755)?;
     }
     place(&here.join("conffiles"), &about.join("conffiles"), 0o644)?;
-    let (version, architecture) = (version(root)?, architecture()?);
+    let variant = if variant == Variant::Wasm { "+wasm" } else { "" };
+    let (version, architecture) = (version(root)? + variant, architecture()?);
     let control = read(&here.join("control"))?
         .replace("@VERSION@", &version)
         .replace("@ARCHITECTURE@", &architecture)

@@ -50,8 +50,11 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["icount", "--service"] => icount::run_service(&root(), false),
         ["icount", "--check"] => icount::run(&root(), icount::Mode::Check),
         ["icount", "--update"] => icount::run(&root(), icount::Mode::Update),
-        ["deb"] => deb::run(&root()),
-        ["deb", "--programs", folder] => deb::of(&root(), std::path::Path::new(folder)),
+        ["deb"] => deb::run(&root(), deb::Variant::Plain),
+        ["deb", "--wasm"] => deb::run(&root(), deb::Variant::Wasm),
+        ["deb", "--programs", folder] => {
+            deb::of(&root(), std::path::Path::new(folder), deb::Variant::Plain)
+        }
         ["soak"] => soak::run(&root(), 60),
         ["soak", "--minutes", minutes] => match minutes.parse() {
             Ok(minutes) => soak::run(&root(), minutes),

@@ -18,6 +18,7 @@ tasks:
   icount --engine     what a null engine of the managed service costs per message
   icount --service    what a call between two applications of the managed service costs
   deb                 build petasosd, petasos and its dashboard, and a Debian package of them
+  deb --wasm          the same, with plug-ins as WebAssembly modules
   deb --programs FOLDER
                       the same, of programs that were built before
   soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told

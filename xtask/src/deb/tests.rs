@@ -4,6 +4,10 @@ use super::*;
 
 /// A package of two scripts in the place of the programs; none without `dpkg-deb`.
 fn package(name: &str) -> Option<(PathBuf, PathBuf)> {
+    variant(name, Variant::Plain)
+}
+
+fn variant(name: &str, variant: Variant) -> Option<(PathBuf, PathBuf)> {
     let root = crate::root();
     if Command::new("dpkg-deb").arg("--version").output().is_err() {
         crate::skips::skip(&root, "dpkg-deb", "there is no dpkg-deb").expect("CI has it");
@@ -15,7 +19,7 @@ fn package(name: &str) -> Option<(PathBuf, PathBuf)> {
     for program in PROGRAMS {
         fs::write(programs.join(program), "#!/bin/sh\n").unwrap();
     }
-    let package = build(&root, &programs, &folder.join("deb")).unwrap();
+    let package = build(&root, &programs, &folder.join("deb"), variant).unwrap();
     Some((folder, package))
 }
 
@@ -70,6 +74,21 @@ fn scripts_are_shell_and_what_operators_edit_is_kept() {
         .map(|(_, to)| format!("/{to}"))
         .collect();
     assert_eq!(kept, etc);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_service_with_modules_may_translate_them_and_is_hardened_otherwise() {
+    let Some((folder, package)) = variant("wasm", Variant::Wasm) else { return };
+    let control = said("dpkg-deb", &["-f"], &package);
+    assert!(control.contains(&format!("Version: {}+wasm\n", version(&crate::root()).unwrap())));
+    let tree = folder.join("contents");
+    let extracted = Command::new("dpkg-deb").arg("-x").arg(&package).arg(&tree).status();
+    assert!(extracted.unwrap().success());
+    let unit = read(&tree.join(FILES[0].1)).unwrap();
+    let plain = read(&crate::root().join(FILES[0].0)).unwrap();
+    let changed: Vec<_> = plain.lines().zip(unit.lines()).filter(|(one, it)| one != it).collect();
+    assert_eq!(changed, [(NO_TRANSLATION, "MemoryDenyWriteExecute=no")]);
     fs::remove_dir_all(&folder).unwrap();
 }
 

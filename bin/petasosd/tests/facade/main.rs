@@ -7,6 +7,7 @@ mod flow;
 mod kept;
 mod killed;
 mod replaced;
+mod retries;
 mod runtimes;
 mod support;
 mod untyped;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use petasos_schema::{Compatibility, Schema};
+use petasos_schema::{Compatibility, Difference, Schema};
 use proptest::prelude::*;
 
 use crate::common::random::descriptor_set;
@@ -237,7 +237,30 @@ fn a_comparison_that_would_take_too_long_is_given_up() {
     let found = first.compare_messages(id(&first, "R0"), &second, id(&second, "R0"));
     let Compatibility::Incompatible(mismatch) = found else { panic!("{found:?}") };
     let words = mismatch.to_string();
-    assert!(words.ends_with(": more than 131072 pairs of messages to compare"), "{words}");
+    assert!(words.ends_with(": too many pairs of messages to compare"), "{words}");
+}
+
+#[test]
+fn a_method_is_compared_by_itself_and_within_a_bound() {
+    let ring = |length: usize, more: &str| {
+        let links = (0..length).map(|at| {
+            let (to, last) = ((at + 1) % length, if at == 0 { "int32 a = 2;" } else { "" });
+            format!("message R{at} {{ R{to} c = 1; {last} }}")
+        });
+        let methods = format!("rpc A(R0) returns (R1); {more}");
+        schema(&format!("service S {{ {methods} }} {}", links.collect::<String>()))
+    };
+    let compared = |one: &Schema, other: &Schema, pairs_max| {
+        let [service, there] = [one, other].map(|schema| schema.service_by_name("S").unwrap().0);
+        one.compare_methods((service, 0), other, (there, 0), pairs_max)
+    };
+    let (one, other) = (ring(30, ""), ring(31, "rpc B(R0) returns (stream R0);"));
+    assert_eq!(compared(&one, &ring(30, "rpc C(R1) returns (R2);"), 1), Compatibility::Equal);
+    assert_eq!(compared(&one, &other, 1 << 20), Compatibility::Compatible);
+    let Compatibility::Incompatible(mismatch) = compared(&one, &other, 100) else {
+        panic!("they have more than 900 pairs");
+    };
+    assert_eq!(mismatch.difference, Difference::TooManyPairs);
 }
 
 fn compare_services(first: &str, second: &str) -> Compatibility {
