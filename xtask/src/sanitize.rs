@@ -16,8 +16,8 @@ use crate::tools;
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The tested crates, which contain `unsafe` or are directly above such crates: shared memory,
-/// messages, buffers, packet I/O, plug-ins, and the C library.
-const PACKAGES: [&str; 11] = [
+/// messages, buffers, packet I/O, plug-ins, the managed service, and the C library.
+const PACKAGES: [&str; 14] = [
     "petasos-base",
     "petasos-buf",
     "petasos-shm",
@@ -28,6 +28,9 @@ const PACKAGES: [&str; 11] = [
     "petasos-netio-xdp",
     "petasos-message",
     "petasos-endpoint",
+    "petasos-attach",
+    "petasos-service",
+    "petasos-managed",
     "petasos-capi",
 ];
 
