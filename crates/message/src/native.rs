@@ -338,13 +338,7 @@ impl NativeMsg {
     #[cold]
     pub fn copy(&self) -> NativeMsg {
         let mut buf = buffer(ROOM_BYTES + self.image_bytes());
-        let (own, mut rest) = buf.as_mut_slice()[ROOM_BYTES..].split_at_mut(self.image().len());
-        own.copy_from_slice(self.image());
-        for segment in self.attached() {
-            let (now, later) = rest.split_at_mut(segment.len());
-            segment.copy_to(0, now);
-            rest = later;
-        }
+        self.0.copy_to(&mut buf.as_mut_slice()[ROOM_BYTES..]);
         NativeMsg::new(self.types().clone(), self.id(), buf, self.0.may_alias())
     }
 

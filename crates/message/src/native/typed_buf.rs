@@ -141,6 +141,11 @@ impl TypedBuf {
         self.buf().len() - self.start()
     }
 
+    /// Copies the image, with what is attached to it, to a place of [`Self::image_bytes`].
+    pub(super) fn copy_to(&self, to: &mut [u8]) {
+        self.buf().copy_range(self.start(), to);
+    }
+
     /// What is attached to the image.
     #[inline]
     pub(super) fn tail(&self) -> &[Segment] {
