@@ -164,7 +164,10 @@ impl Exporter {
         for spans in fresh.chunks(SPANS_AT_A_TIME) {
             let request = request(spans, &names, self.began_unix_ns());
             match self.send(request).await {
-                Ok(()) => self.sent.extend(spans.iter().map(|span| span.context.clone())),
+                Ok(()) => {
+                    self.is_failing = false;
+                    self.sent.extend(spans.iter().map(|span| span.context.clone()));
+                }
                 Err(status) => {
                     if !self.is_failing {
                         eprintln!("petasosd: spans are not sent: {}", shown(&status.to_string()));
@@ -175,11 +178,9 @@ impl Exporter {
                     }
                     // OTLP: what is refused for good is not sent again.
                     self.sent.extend(spans.iter().map(|span| span.context.clone()));
-                    continue;
                 }
             }
         }
-        self.is_failing = false;
     }
 
     async fn send(&mut self, request: Msg<ExportTraceServiceRequest>) -> Result<(), Status> {
@@ -213,8 +214,8 @@ fn may_be_taken_later(code: Code) -> bool {
     use Code::{
         Aborted, Cancelled, DataLoss, DeadlineExceeded, OutOfRange, ResourceExhausted, Unavailable,
     };
-    let later = [Aborted, Cancelled, DataLoss, DeadlineExceeded, OutOfRange, Unavailable];
-    later.contains(&code) || code == ResourceExhausted
+    [Aborted, Cancelled, DataLoss, DeadlineExceeded, OutOfRange, ResourceExhausted, Unavailable]
+        .contains(&code)
 }
 
 /// Whether a call that ends so is a failure of its server (OpenTelemetry's conventions for gRPC).
