@@ -14,6 +14,10 @@ pub struct MethodId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Application(pub u32);
 
+/// A thread that runs datapaths, by the number that the service has given it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Runtime(pub u32);
+
 /// Who is at the other end of a call, by the number that the service has given: a server's address,
 /// or a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

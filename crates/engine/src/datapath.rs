@@ -20,7 +20,7 @@ use crate::queue::Queue;
 use crate::work::Declared;
 use crate::{
     Call, CallId, Direction, Engine, FieldError, Fields, Finished, ItemKind, MethodId, Policy,
-    Schema,
+    Runtime, Schema,
 };
 
 use aside::Aside;
@@ -141,6 +141,7 @@ pub struct Datapath {
     declared: Vec<Declared>,
     items_max: usize,
     rng: Rng,
+    runtime: Runtime,
     counts: Counts,
 }
 
@@ -157,8 +158,14 @@ impl Datapath {
             declared: Vec::new(),
             items_max,
             rng: Rng::new(seed),
+            runtime: Runtime::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// The datapath belongs to this runtime from now on, which engines are told (E7).
+    pub fn set_runtime(&mut self, runtime: Runtime) {
+        self.runtime = runtime;
     }
 
     /// A call begins, as long as there is room.

@@ -36,7 +36,7 @@ mod state;
 mod work;
 
 pub use absent::{Absent, Without};
-pub use call::{Application, Call, CallId, MethodId, Peer};
+pub use call::{Application, Call, CallId, MethodId, Peer, Runtime};
 pub use datapath::{
     AsideLoad, ChangeError, Counts, Datapath, EngineCounts, Full, Gone, Left, Next, Place,
     Replaced, Submission, Turn,

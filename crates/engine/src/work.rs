@@ -8,7 +8,7 @@ use crate::items::{Ending, Items, Key};
 use crate::queue::Queue;
 use crate::{
     Call, CallId, Direction, FieldError, FieldId, FieldKind, Item, ItemKind, MethodId, Peer,
-    Schema, Value,
+    Runtime, Schema, Value,
 };
 
 /// The two queues of an engine for one direction.
@@ -28,6 +28,7 @@ pub struct Work<'a> {
     pub(crate) engine: Key,
     pub(crate) wake_at: Time,
     pub(crate) now: Time,
+    pub(crate) runtime: Runtime,
     pub(crate) rng: &'a mut Rng,
     /// Calls that it has ended.
     pub(crate) ended: u32,
@@ -37,6 +38,13 @@ impl Work<'_> {
     /// E4: the time of this batch.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// E7: the runtime of the datapath. What engines of one runtime have together, no other thread
+    /// touches.
+    #[inline]
+    pub fn runtime(&self) -> Runtime {
+        self.runtime
     }
 
     /// E4: random numbers.

@@ -127,6 +127,13 @@ impl<R: Ord + Copy> Hold<R> {
         None
     }
 
+    /// The rank of the item that leaves next, and since when it is held.
+    pub(crate) fn head(&mut self) -> Option<(R, Time)> {
+        self.first()?;
+        let Reverse((rank, _, slot)) = self.by_rank.peek()?;
+        Some((*rank, self.slots[*slot].as_ref()?.since))
+    }
+
     /// Takes the item out that leaves next.
     pub(crate) fn pop_first(&mut self) -> Option<Item> {
         self.first()?;

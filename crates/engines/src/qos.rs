@@ -14,9 +14,14 @@
 //! unanswered requests can be limited for each application. In the order *small first*, the limit
 //! applies to large requests, and small ones then overtake them here.
 //!
+//! By *scope*, the order is among the items of one application, or among those of all applications
+//! of a runtime (`board`). The rate and the limit are then those of the runtime.
+//!
 //! Items of a call keep their order in each direction. No item waits longer than `hold_max_us`, and
 //! at most `held_max` items wait in each direction. Further items pass, at the cost of others.
 
+mod board;
+mod configuration;
 mod flight;
 mod order;
 mod share;
@@ -26,15 +31,17 @@ use std::sync::Arc;
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
     Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId, Policy,
-    PolicyError, PolicyKind, State, Time, Version, Work,
+    PolicyError, PolicyKind, Runtime, State, Time, Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::config::{self, Kind, Limit, RULES_MAX, listed, micros, within};
+use crate::config::{self, Kind, Limit, micros};
 use crate::hold::Hold;
 use crate::pattern::ByMethod;
 use crate::rate::{Bucket, Rate};
+use board::{Boards, Seat};
+use configuration::{Configuration, Scope};
 use flight::Flight;
 use order::{Order, Tags};
 use share::{Activity, Weight};
@@ -44,43 +51,9 @@ use share::{Activity, Weight};
 pub struct Qos;
 
 const VERSION: Version = Version { kind: "qos", version: 1 };
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Configuration {
-    order: Order,
-    #[serde(default = "unlimited")]
-    bytes_per_s: Limit,
-    /// Bytes that may go at once.
-    #[serde(default = "burst_bytes")]
-    burst_bytes: u64,
-    /// Bytes of each application's requests that may be without an answer. A single one always may.
-    #[serde(default = "unlimited")]
-    in_flight_bytes_max: Limit,
-    /// Of applications that are not listed, each has the weight 1.
-    #[serde(default)]
-    applications: Vec<Weight>,
-    #[serde(default = "held_max")]
-    held_max: u32,
-    #[serde(default = "hold_max_us")]
-    hold_max_us: u64,
-}
-
-fn unlimited() -> Limit {
-    Limit::Unlimited
-}
-
-fn burst_bytes() -> u64 {
-    65_536
-}
-
-fn held_max() -> u32 {
-    1024
-}
-
-fn hold_max_us() -> u64 {
-    1000
-}
+/// After this time, an engine looks again whether those of other applications still hold items that
+/// go before its own.
+const LOOK_AGAIN_NS: u64 = 10_000;
 
 /// What outlives the policy.
 #[derive(Default, Serialize, Deserialize)]
@@ -103,6 +76,8 @@ struct EngineContents {
 
 struct Shared {
     order: Order,
+    /// If the order is among all applications of a runtime.
+    boards: Option<Boards>,
     rate: Option<Rate>,
     in_flight_bytes_max: Option<u64>,
     applications: Vec<Weight>,
@@ -127,22 +102,7 @@ impl PolicyKind for Qos {
     ) -> Result<Box<dyn Policy>, PolicyError> {
         let kind: &Kind = self;
         let configuration: Configuration = config::parse(kind, configuration)?;
-        configuration.order.check(kind)?;
-        if let Limit::AtMost(rate) = &configuration.bytes_per_s {
-            within(kind, "bytes_per_s", rate, 1..=1_000_000_000_000)?;
-        }
-        if let Limit::AtMost(bytes) = &configuration.in_flight_bytes_max {
-            within(kind, "in_flight_bytes_max", bytes, 1..=1 << 40)?;
-        }
-        within(kind, "burst_bytes", &configuration.burst_bytes, 1..=1 << 32)?;
-        within(kind, "held_max", &configuration.held_max, config::HELD)?;
-        within(kind, "hold_max_us", &configuration.hold_max_us, config::DURATION_US)?;
-        if !configuration.applications.is_empty() {
-            listed(kind, "applications", &configuration.applications, RULES_MAX)?;
-        }
-        for Weight { weight, .. } in &configuration.applications {
-            within(kind, "applications.weight", weight, share::WEIGHT)?;
-        }
+        configuration.check(kind)?;
         let contents: Contents = config::contents(state, VERSION)?;
         Ok(Box::new(Ordered(Arc::new(Shared::new(configuration, &contents)))))
     }
@@ -160,6 +120,7 @@ impl Shared {
         };
         Shared {
             order: configuration.order,
+            boards: (configuration.scope == Scope::Runtime).then(Boards::default),
             rate,
             in_flight_bytes_max,
             applications: configuration.applications,
@@ -194,7 +155,7 @@ impl Policy for Ordered {
         let activity = Activity::new(&shared.active);
         let classes = ByMethod::default();
         let flight = Flight::restore(&contents.in_flight);
-        Ok(Box::new(QosEngine { shared, classes, lanes, flight, activity }))
+        Ok(Box::new(QosEngine { shared, classes, lanes, flight, activity, seat: None }))
     }
 
     fn state(&self) -> State {
@@ -219,12 +180,15 @@ struct QosEngine {
     lanes: [Lane; 2],
     flight: Flight,
     activity: Activity,
+    /// By scope, and once it has worked: at the board of its runtime.
+    seat: Option<Seat>,
 }
 
 /// What goes in one direction.
 struct Lane {
     hold: Hold<u64>,
     tags: Tags,
+    /// What it may send, unless it has a seat: then all at the board have one together.
     bucket: Bucket,
 }
 
@@ -249,6 +213,7 @@ impl Engine for QosEngine {
     }
 
     fn work(&mut self, work: &mut Work<'_>) {
+        self.sit(work.runtime());
         // What comes in one direction may make room in the other.
         let has_urgent = Direction::ALL.map(|direction| self.fill(work, direction));
         self.activity.set(self.lanes.iter().any(|lane| !lane.hold.is_empty()));
@@ -256,10 +221,11 @@ impl Engine for QosEngine {
             self.release(work, direction, has_urgent);
         }
         self.activity.set(self.lanes.iter().any(|lane| !lane.hold.is_empty()));
+        self.post();
     }
 
     fn decompose(self: Box<Self>, decompose: &mut Decompose<'_>) -> Option<State> {
-        let full_at_ns = self.lanes.each_ref().map(|lane| lane.bucket.full_at_ns());
+        let full_at_ns = Direction::ALL.map(|direction| self.account(direction, 0).0.full_at_ns());
         self.lanes.into_iter().for_each(|lane| lane.hold.give_back(decompose));
         let in_flight = self.flight.into_open(decompose);
         Some(State::new(VERSION, &EngineContents { full_at_ns, in_flight }))
@@ -267,11 +233,63 @@ impl Engine for QosEngine {
 }
 
 impl QosEngine {
+    /// Takes a seat at the board of the runtime, if there is one and it has none there.
+    fn sit(&mut self, runtime: Runtime) {
+        let Some(boards) = &self.shared.boards else { return };
+        if self.seat.as_ref().is_some_and(|seat| seat.runtime() == runtime) {
+            return;
+        }
+        let mut seat = boards.seat(runtime);
+        seat.set_in_flight_bytes(self.flight.bytes());
+        for (direction, lane) in Direction::ALL.into_iter().zip(&self.lanes) {
+            seat.bucket(direction).advance_full_at_ns(lane.bucket.full_at_ns());
+        }
+        self.seat = Some(seat);
+    }
+
+    /// Lets the engines of other applications know what goes next here.
+    fn post(&mut self) {
+        let Some(seat) = &self.seat else { return };
+        for (direction, lane) in Direction::ALL.into_iter().zip(&mut self.lanes) {
+            seat.post(direction, lane.hold.head());
+        }
+    }
+
+    /// The bucket from which items are paid for, and what one of so many bytes costs.
+    fn account(&self, direction: Direction, bytes: u32) -> (&Bucket, u64) {
+        match &self.seat {
+            Some(seat) => (seat.bucket(direction), u64::from(bytes).max(1)),
+            None => (&self.lanes[direction as usize].bucket, self.activity.cost(bytes)),
+        }
+    }
+
+    /// Until when an item of so many bytes waits for the rate, if it does.
+    fn waits_for_rate(&self, now: Time, direction: Direction, bytes: u32) -> Option<Time> {
+        let (bucket, cost) = self.account(direction, bytes);
+        self.shared.rate.as_ref()?.wait_for(bucket, now, cost)
+    }
+
+    /// Whether a request of so many bytes is to wait, if so many may be under way. One alone never
+    /// does.
+    fn is_full(&self, bytes: u32, bytes_max: u64) -> bool {
+        let seat = self.seat.as_ref();
+        let under_way = seat.map_or(self.flight.bytes(), Seat::all_in_flight_bytes);
+        under_way > 0 && under_way + u64::from(bytes) > bytes_max
+    }
+
+    /// The bytes that are under way have changed.
+    fn note_flight(&mut self) {
+        if let Some(seat) = &mut self.seat {
+            seat.set_in_flight_bytes(self.flight.bytes());
+        }
+    }
+
     /// Takes what has come. Whether some of it goes before what waits.
     fn fill(&mut self, work: &mut Work<'_>, direction: Direction) -> bool {
         let mut has_urgent = false;
         while let Some(item) = work.next(direction) {
             self.flight.note(work, &item);
+            self.note_flight();
             // What else there is of the call is void.
             if work.kind(&item) == ItemKind::Cancel {
                 work.forward(item);
@@ -293,13 +311,13 @@ impl QosEngine {
 
     /// Whether an item of the lowest rank need not be held: nothing is before it.
     fn passes_at_once(&self, work: &Work<'_>, direction: Direction, item: &Item) -> bool {
-        let Lane { hold, bucket, .. } = &self.lanes[direction as usize];
-        let waits = |rate: &Rate| {
-            rate.wait_for(bucket, work.now(), self.activity.cost(work.bytes(item))).is_some()
-        };
         // Others that come with it may start as early.
         let is_first = matches!(self.shared.order, Order::SmallFirst { .. });
-        is_first && hold.is_empty() && !self.shared.rate.as_ref().is_some_and(waits)
+        let is_behind = |seat: &Seat| seat.is_behind(direction, (0, work.now()));
+        is_first
+            && self.lanes[direction as usize].hold.is_empty()
+            && self.waits_for_rate(work.now(), direction, work.bytes(item)).is_none()
+            && !self.seat.as_ref().is_some_and(is_behind)
     }
 
     fn release(&mut self, work: &mut Work<'_>, direction: Direction, has_urgent: bool) {
@@ -340,38 +358,42 @@ impl QosEngine {
         direction: Direction,
         has_urgent: bool,
     ) -> Option<Time> {
-        let lane = &mut self.lanes[direction as usize];
-        let (rank, item) = lane.hold.first()?;
+        let hold = &mut self.lanes[direction as usize].hold;
+        let head = hold.head()?;
+        let (rank, item) = hold.first()?;
         if work.is_void(item) {
             return None;
         }
-        // The end of a call wakes the engine.
-        if self
-            .shared
-            .limit_of(work, item)
-            .is_some_and(|max| self.flight.is_full(work.bytes(item), max))
-        {
-            return Some(Time::NEVER);
+        let (bytes, in_flight_bytes_max) = (work.bytes(item), self.shared.limit_of(work, item));
+        let again = work.now().plus_nanos(LOOK_AGAIN_NS);
+        if self.seat.as_ref().is_some_and(|seat| seat.is_behind(direction, head)) {
+            return Some(again);
         }
-        let Some(rate) = &self.shared.rate else {
+        if in_flight_bytes_max.is_some_and(|max| self.is_full(bytes, max)) {
+            // The end of a call wakes the engine, unless it is one of another application.
+            return Some(if self.seat.is_some() { again } else { Time::NEVER });
+        }
+        if self.shared.rate.is_none() {
             // Until a batch brings no small ones any more.
             return (self.shared.order.waits(rank) && has_urgent).then_some(work.now());
-        };
-        let cost = self.activity.cost(work.bytes(item));
-        rate.wait_for(&lane.bucket, work.now(), cost)
+        }
+        self.waits_for_rate(work.now(), direction, bytes)
     }
 
     fn pass(&mut self, work: &mut Work<'_>, direction: Direction, item: Item) {
-        let lane = &mut self.lanes[direction as usize];
         if !work.is_void(&item) {
+            let bytes = work.bytes(&item);
             if let Some(rate) = &self.shared.rate {
-                rate.charge(&lane.bucket, work.now(), self.activity.cost(work.bytes(&item)));
+                let (bucket, cost) = self.account(direction, bytes);
+                rate.charge(bucket, work.now(), cost);
             }
             self.shared.passed.fetch_add(1, Ordering::Relaxed);
             if self.shared.limit_of(work, &item).is_some() {
-                self.flight.begin(work.call_id(&item), work.bytes(&item));
+                self.flight.begin(work.call_id(&item), bytes);
+                self.note_flight();
             }
         }
+        let lane = &mut self.lanes[direction as usize];
         lane.tags.passed(lane.hold.first().map(|(rank, _)| rank));
         work.forward(item);
     }

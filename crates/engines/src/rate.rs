@@ -114,6 +114,11 @@ impl Bucket {
     pub(crate) fn set_full_at_ns(&self, nanos: u64) {
         self.full_at.store(nanos.saturating_mul(PARTS), Ordering::Relaxed);
     }
+
+    /// Goes on from the state of one of several that used the bucket: from the latest.
+    pub(crate) fn advance_full_at_ns(&self, nanos: u64) {
+        self.full_at.fetch_max(nanos.saturating_mul(PARTS), Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]

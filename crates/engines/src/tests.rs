@@ -7,6 +7,7 @@ mod mirror;
 mod null;
 mod overload;
 mod qos;
+mod qos_runtime;
 mod rate_limit;
 mod registry;
 mod retry_budget;

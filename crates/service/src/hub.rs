@@ -5,8 +5,8 @@ use std::sync::{Arc, MutexGuard};
 use petasos_base::Time;
 use petasos_call::Status;
 use petasos_engine::{
-    Application as Number, Call, CallId, Datapath, Direction, Finished, ItemKind, Peer, Submission,
-    Turn,
+    Application as Number, Call, CallId, Datapath, Direction, Finished, ItemKind, Peer, Runtime,
+    Submission, Turn,
 };
 use petasos_shm::Loans;
 
@@ -87,6 +87,7 @@ impl<M: Memory> Hub<M> {
             application.policed = self.host.policed(name, number);
         }
         application.fields.at(&self.host);
+        application.datapath.set_runtime(Runtime(self.id.0));
         if let Some(notify) = &self.notify {
             let notify = notify.clone();
             application.lent = Loans::new(move || notify());

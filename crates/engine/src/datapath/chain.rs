@@ -67,6 +67,7 @@ impl Datapath {
             engine: *key,
             wake_at: Time::NEVER,
             now,
+            runtime: self.runtime,
             rng: &mut self.rng,
             ended: 0,
         };

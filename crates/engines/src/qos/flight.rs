@@ -26,9 +26,9 @@ impl Flight {
         flight
     }
 
-    /// Whether another request is to wait, if so many bytes may be under way. One alone never does.
-    pub(super) fn is_full(&self, bytes: u32, bytes_max: u64) -> bool {
-        self.bytes > 0 && self.bytes + u64::from(bytes) > bytes_max
+    /// The bytes of requests that are under way.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// A request passes.

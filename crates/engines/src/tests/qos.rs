@@ -254,6 +254,20 @@ fn states_and_configurations() {
                 "`applications.weight` must be from 1 to 1000",
             ),
             (r#"{"order": "earliest_deadline", "hold": 1}"#, "unknown field `hold`"),
+            (
+                r#"{"order": {"shares": [{"methods": ["*"], "weight": 1}]}, "scope": "runtime"}"#,
+                "`scope` is `runtime`: `order` must be `small_first` or `earliest_deadline`",
+            ),
+            (
+                r#"{"order": "earliest_deadline", "scope": "runtime",
+                    "applications": [{"application": "one", "weight": 1}]}"#,
+                "so leave `applications` out",
+            ),
+            (
+                r#"{"order": "earliest_deadline", "scope": "runtime"}"#,
+                "nothing waits without `bytes_per_s` or `in_flight_bytes_max`",
+            ),
+            (r#"{"order": "earliest_deadline", "scope": "host"}"#, "unknown variant `host`"),
         ],
     );
 }
