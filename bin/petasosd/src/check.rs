@@ -15,7 +15,7 @@ use crate::configuration::Configuration;
 use crate::member::Heaps;
 use crate::options::Options;
 use crate::runtime::set::no_processor;
-use crate::transport::{Transport, TransportConfig};
+use crate::transport::{ApplicationTransport, TransportConfig, TransportSet};
 use crate::{metrics, schemas, takeover, token};
 
 /// The longest path of a socket, in bytes: those of Unix sockets have 107, and it is bound with
@@ -30,6 +30,7 @@ pub fn run(configuration: Configuration) -> Result<String, String> {
     let options = &configuration.options.clone();
     runtimes(options)?;
     options.token_file.as_deref().map(token::read).transpose()?;
+    let own = configuration.transports()?;
     let rules = configuration.begin()?.rules.unwrap_or_default();
     schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
     let takeover = takeover::path_beside(&options.socket);
@@ -46,7 +47,7 @@ pub fn run(configuration: Configuration) -> Result<String, String> {
     }
     let security = options.security.security()?;
     options.otlp(security.clone()).map_or(Ok(()), |otlp| otlp.check())?;
-    transport(options, security)?;
+    transport(options, security, &own)?;
     let policies = if rules.len() == 1 { "policy" } else { "policies" };
     Ok(format!("the configuration is valid: {} {policies}", rules.len()))
 }
@@ -74,23 +75,39 @@ pub fn runtimes(options: &Options) -> Result<(), String> {
 ///
 /// # Errors
 /// What is wrong.
-pub fn transport(options: &Options, security: Security) -> Result<(), String> {
-    if let (Some(listen), Security::Loopback) = (options.listen, &security)
-        && !listen.ip().is_loopback()
-    {
-        return Err(format!(
-            "{listen} can be reached by other hosts: give --tls-cert, --tls-key and --tls-ca, or \
-             --plaintext to allow that unencrypted"
-        ));
+pub fn transport(
+    options: &Options,
+    security: Security,
+    own: &[ApplicationTransport],
+) -> Result<(), String> {
+    check_listen(options.listen, &security)?;
+    for its in own {
+        let checked = check_listen(its.listen, its.security.as_ref().unwrap_or(&security));
+        checked.map_err(|why| format!("application `{}`: {why}", its.application))?;
     }
-    if options.is_open() {
+    if options.is_open() || !own.is_empty() {
         let mut hub: Hub<Heaps> = Hub::new(SchemaLimits::default());
-        let config = options.transport(security);
+        let at_any_port = |own: &ApplicationTransport| ApplicationTransport {
+            listen: own.listen.map(any_port),
+            listen_grpc: own.listen_grpc.map(any_port),
+            ..own.clone()
+        };
+        let config = options.transport(security, own.iter().map(at_any_port).collect());
         let (listen, listen_grpc) = (config.listen.map(any_port), config.listen_grpc.map(any_port));
         let config = TransportConfig { listen, listen_grpc, ..config };
-        drop(Transport::new(config, None, &mut hub)?);
+        drop(TransportSet::new(config, None, &mut hub)?);
     }
     Ok(())
+}
+
+fn check_listen(listen: Option<SocketAddr>, security: &Security) -> Result<(), String> {
+    match (listen, security) {
+        (Some(listen), Security::Loopback) if !listen.ip().is_loopback() => Err(format!(
+            "{listen} can be reached by other hosts: give --tls-cert, --tls-key and --tls-ca, or \
+             --plaintext to allow that unencrypted"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn any_port(address: SocketAddr) -> SocketAddr {

@@ -27,7 +27,7 @@ use crate::plugins::{Plugin, Plugins};
 use crate::policies::{self, Before, Rule};
 use crate::quotas::Quotas;
 use crate::source::Source;
-use crate::transport::Peers;
+use crate::transport::{ApplicationTransport, Peers};
 use arguments::Arguments;
 use tables::Tables;
 
@@ -95,6 +95,23 @@ impl Configuration {
         merged.map_err(|wrong| NotConfigured::File(format!("{source}: {wrong}")))
     }
 
+    /// Applications that have transports of their own.
+    ///
+    /// # Errors
+    /// The name of one is not among those that are proved.
+    pub fn transports(&self) -> Result<Vec<ApplicationTransport>, String> {
+        let Some(tables) = &self.tables else { return Ok(Vec::new()) };
+        let listed: Vec<_> = self.options.application.iter().chain(&tables.applications).collect();
+        for ApplicationTransport { application, .. } in &tables.transports {
+            if !listed.iter().any(|(name, _)| name == application) {
+                return Err(format!(
+                    "`{application}` has a transport of its own, and --application does not list it"
+                ));
+            }
+        }
+        Ok(tables.transports.clone())
+    }
+
     /// The same, with no policies and plug-ins.
     pub fn without_policies(mut self) -> Configuration {
         self.options.policies = None;
@@ -129,7 +146,7 @@ impl Configuration {
         };
         let before = Before { plugins: &plugins, ..before };
         let (lines, quotas, applications) = match tables {
-            Some(Tables { policies, quotas, applications }) => {
+            Some(Tables { policies, quotas, applications, .. }) => {
                 (policies, Some(quotas), applications)
             }
             None => (None, None, Vec::new()),
@@ -187,6 +204,11 @@ fn merged(
     }
     let Arguments { list, mut fixed } = Arguments::of(&table, matches)?;
     fixed.retain(|key, _| !LIVE.contains(&&**key));
+    // As text: what is there now is what matters, and files of certificates are read anyway.
+    fixed.extend(tables.transports.iter().map(|its| {
+        let key = format!("application.{}.transport", its.application);
+        (key, vec![OsString::from(format!("{its:?}"))])
+    }));
     let (program, given) = arguments.split_at(arguments.len().min(1));
     let all = [program, &list, given].concat();
     let options = Options::command().try_get_matches_from(all);

@@ -43,7 +43,7 @@ use crate::quotas::Quotas;
 use crate::runtime::Runtime;
 use crate::runtime::set::RuntimeSet;
 use crate::schemas::Keeper;
-use crate::transport::Transport;
+use crate::transport::TransportSet;
 pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
 pub use kept::{Keep, Undone};
@@ -60,7 +60,7 @@ pub struct World<'a> {
     /// What applies to applications.
     pub control: &'a mut Control,
     /// To and from other hosts, if there is one.
-    pub transport: Option<&'a mut Transport>,
+    pub transport: Option<&'a mut TransportSet>,
 }
 
 /// What applies to applications.
@@ -89,7 +89,7 @@ pub struct Control {
     /// The switch of what carries packets between hosts, if that is TCP.
     pub gathering: Option<Gathering>,
     /// What counts what the port of gRPC clients refuses, if there is one.
-    pub grpc_refusals: Option<Refusals>,
+    pub grpc_refusals: Vec<Refusals>,
 }
 
 /// A policy that is in use.

@@ -30,7 +30,7 @@ use crate::runtime::set::RuntimeSet;
 use crate::runtime::threads::Shared;
 use crate::runtime::{Boxes, Runtime, wait};
 use crate::takeover::Predecessor;
-use crate::transport::{Listeners, Transport, TransportConfig};
+use crate::transport::{Listeners, TransportConfig, TransportSet, is_grpc};
 
 mod leaving;
 mod placing;
@@ -53,7 +53,7 @@ pub struct Daemon {
     control: Control,
     desk: Desk,
     /// To and from other hosts, if there is one.
-    transport: Option<Transport>,
+    transport: Option<TransportSet>,
     /// When others may attach again, after the system could not let them.
     listener_due: Time,
     takeover: Takeover,
@@ -132,15 +132,14 @@ impl Daemon {
     pub fn open(
         &mut self,
         config: TransportConfig,
-        listeners: Option<Listeners>,
+        listeners: Option<Vec<Listeners>>,
     ) -> Result<(), String> {
-        let transport = Transport::new(config, listeners, &mut self.first.hub)?;
+        let transport = TransportSet::new(config, listeners, &mut self.first.hub)?;
         self.common.published.begin();
-        if let Some(address) = transport.local_address() {
-            eprintln!("petasosd: reached by other hosts at petasos://{address}");
-        }
-        if let Some(target) = transport.local_grpc_target() {
-            eprintln!("petasosd: reached by gRPC clients at {target}");
+        for (application, target) in transport.reached() {
+            let who = if is_grpc(&target) { "gRPC clients" } else { "other hosts" };
+            let what = application.map(|name| format!("`{name}` is ")).unwrap_or_default();
+            eprintln!("petasosd: {what}reached by {who} at {target}");
         }
         self.control.grpc_refusals = transport.grpc_refusals();
         self.transport = Some(transport);
@@ -195,7 +194,7 @@ impl Daemon {
 
     /// Lets those be told that they serve whom others can call now.
     fn note_published(&mut self) {
-        let changes = self.transport.as_ref().and_then(Transport::published);
+        let changes = self.transport.as_ref().and_then(TransportSet::published);
         if changes.is_some_and(|changes| self.common.published.note(changes)) {
             self.runtimes.threads().for_each(|thread| thread.wake());
         }
@@ -355,13 +354,14 @@ impl Daemon {
         let longest = self.first.sleep_max(now);
         let longest = if is_short { longest.min(BUSY_SLEEP) } else { longest };
         let sleep = due.map_or(longest, |due| (due - now).min(longest));
-        let rest = self.transport.as_mut().and_then(Transport::rest);
+        let rest = self.transport.as_mut().and_then(TransportSet::rest);
         let sleep = rest.map_or(sleep, |rest| rest.min(sleep));
         let mut fds = vec![PollFd::new(&self.desk, PollFlags::IN)];
         let others = self.takeover.giver.descriptors(now);
         let before = self.takeover.predecessor.iter().filter_map(Predecessor::descriptor);
         fds.extend(others.chain(before).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        fds.extend(self.transport.iter().map(|transport| PollFd::new(transport, PollFlags::IN)));
+        let others = self.transport.iter().flat_map(TransportSet::descriptors);
+        fds.extend(others.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         if now >= self.listener_due {
             fds.push(PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN));
         }

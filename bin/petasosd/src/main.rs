@@ -50,8 +50,8 @@ use daemon::{Daemon, Takeover};
 use options::Options;
 use otlp::OtlpConfig;
 use plugins::TRY_PLUGIN;
-use takeover::{Giver, Reach, Which};
-use transport::Listeners;
+use takeover::{Giver, Reach, Reached, Taken, Which};
+use transport::{ApplicationTransport, Listeners};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == TRY_PLUGIN) {
@@ -88,14 +88,15 @@ struct Parts {
     control: Control,
     desk: Desk,
     takeover: Takeover,
-    /// Where others than this host's connect, if this process takes over.
-    listeners: Option<Listeners>,
+    /// Where others than this host's connect, by transport, if this process takes over.
+    listeners: Option<Vec<Listeners>>,
 }
 
 fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), String> {
     raise_descriptors();
     let reader = Reader::new(arguments, &configuration);
     let options = &configuration.options.clone();
+    let own = configuration.transports()?;
     // What is wrong with these is found before anything begins, or is taken over.
     check::runtimes(options)?;
     let security = options.security.security()?;
@@ -103,8 +104,8 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
     let Parts { listener, mut control, desk, takeover, listeners } = match options.takeover {
         true => {
             // Once it has said that it serves, nothing may fail.
-            check::transport(options, security.clone())?;
-            take_over(configuration, reader)?
+            check::transport(options, security.clone(), &own)?;
+            take_over(configuration, reader, &own)?
         }
         false => begin(configuration, reader)?,
     };
@@ -112,12 +113,13 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
     let times =
         [Duration::from_micros(options.spin_us), Duration::from_secs(options.drain_timeout)];
     control.keeper = keeper;
-    let transport = options.transport(security);
-    control.gathering = transport.gathering().filter(|_| options.is_open());
+    let is_open = options.is_open() || !own.is_empty();
+    let transport = options.transport(security, own);
+    control.gathering = transport.gathering().filter(|_| is_open);
     let mut daemon = Daemon::new(listener, (control, desk), takeover, times)?;
     daemon.know(schemas);
     add_runtimes(&mut daemon, options)?;
-    if options.is_open() {
+    if is_open {
         daemon.open(transport, listeners)?;
     }
     // Threads that were started before run wherever they may.
@@ -165,7 +167,11 @@ fn listener_config(options: &Options) -> Result<ListenerConfig, String> {
 }
 
 /// One that takes over from another. All that can fail is tried before it says that it serves.
-fn take_over(configuration: Configuration, reader: Reader) -> Result<Parts, String> {
+fn take_over(
+    configuration: Configuration,
+    reader: Reader,
+    own: &[ApplicationTransport],
+) -> Result<Parts, String> {
     let options = &configuration.options.clone();
     // Others are in force than those that it says.
     let live = configuration.without_policies().begin()?;
@@ -190,10 +196,7 @@ fn take_over(configuration: Configuration, reader: Reader) -> Result<Parts, Stri
     let mut operators = operators.map_err(not_it)?;
     let mut giver = Bound::adopt(&path, taken.socket(Which::Takeover)?).map_err(not_it)?;
     admin.check()?;
-    let listeners = Some(Listeners {
-        hosts: taken_over("--listen", options.listen, taken.reached(Reach::Hosts))?,
-        grpc: taken_over("--listen-grpc", options.listen_grpc, taken.reached(Reach::Grpc))?,
-    });
+    let listeners = Some(all_taken_over(options, own, &mut taken)?);
     let predecessor = Some(taken.serve()?);
     listener.own();
     operators.own();
@@ -202,6 +205,37 @@ fn take_over(configuration: Configuration, reader: Reader) -> Result<Parts, Stri
     let desk = Desk::on(operators, admin, reader.after_takeover())?;
     let takeover = Takeover { giver: Giver::on(giver), predecessor, leaving: None };
     Ok(Parts { listener, control, desk, takeover, listeners })
+}
+
+/// Where others than this host's connect, by transport.
+fn all_taken_over(
+    options: &Options,
+    own: &[ApplicationTransport],
+    taken: &mut Taken,
+) -> Result<Vec<Listeners>, String> {
+    let mut one = |application: Option<&str>, [hosts, grpc]: [Option<SocketAddr>; 2]| {
+        let key = |option| match application {
+            Some(name) => format!("application.{name}.transport.{option}"),
+            None => format!("--{option}"),
+        };
+        let [of_hosts, of_grpc] =
+            [Reach::Hosts, Reach::Grpc].map(|reach| taken.reached(reach, application));
+        Ok::<_, String>(Listeners {
+            hosts: taken_over(&key("listen"), hosts, of_hosts)?,
+            grpc: taken_over(&key("listen-grpc"), grpc, of_grpc)?,
+        })
+    };
+    let mut all = vec![one(None, [options.listen, options.listen_grpc])?];
+    for its in own {
+        all.push(one(Some(&its.application), [its.listen, its.listen_grpc])?);
+    }
+    match taken.reached_else() {
+        Some(Reached { application, .. }) => Err(format!(
+            "the process that runs has a transport of the application `{}`: this one needs it, too",
+            application.as_deref().unwrap_or_default()
+        )),
+        None => Ok(all),
+    }
 }
 
 /// Where others than this host's connect: what the process before this one has, or a new socket if

@@ -13,7 +13,7 @@ use crate::otlp::OtlpConfig;
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
 use crate::source::Source;
-use crate::transport::{Peers, TransportConfig};
+use crate::transport::{ApplicationTransport, Peers, TransportConfig};
 
 /// What carries calls between hosts, besides gRPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -191,13 +191,18 @@ impl Options {
     }
 
     /// How calls leave this host and come in.
-    pub fn transport(&self, security: petasos::Security) -> TransportConfig {
+    /// `applications` have transports of their own.
+    pub fn transport(
+        &self,
+        security: petasos::Security,
+        applications: Vec<ApplicationTransport>,
+    ) -> TransportConfig {
         let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peers());
         let packets = match self.transport {
             Carrier::Datagrams => PacketTransport::Datagrams,
             Carrier::Tcp => PacketTransport::Tcp(TcpConfig::default()),
         };
-        TransportConfig { listen, listen_grpc, packets, security, peers }
+        TransportConfig { listen, listen_grpc, packets, security, peers, applications }
     }
 
     /// Where spans are sent.

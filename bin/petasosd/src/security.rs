@@ -11,17 +11,17 @@ pub struct SecurityOptions {
     /// The service's certificate, in PEM: control connections to other hosts use TLS, and packets
     /// are sealed. Files are read again when they change.
     #[arg(long, value_name = "FILE")]
-    tls_cert: Option<PathBuf>,
+    pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, in PEM.
     #[arg(long, value_name = "FILE")]
-    tls_key: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
     /// The certificate authorities for peers' certificates, in PEM.
     #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
+    pub tls_ca: Option<PathBuf>,
     /// A DNS name or URI that a peer's certificate may contain; may be given several times
     /// [default: any peer, but a server's certificate must contain the address that is called].
     #[arg(long, value_name = "NAME")]
-    allow: Vec<String>,
+    pub allow: Vec<String>,
     /// Allow unencrypted communication beyond this host, where everybody in the network can listen
     /// and call.
     #[arg(long)]

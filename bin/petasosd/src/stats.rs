@@ -65,7 +65,7 @@ impl Snapshot {
             gone: world.gone(),
             rows_left_out: 0,
             runtimes: runtimes(world),
-            grpc: world.control.grpc_refusals.as_ref().map(Refusals::stats),
+            grpc: world.control.grpc_refusals.iter().map(Refusals::stats).reduce(GrpcStats::plus),
         };
         let mut left = rows_max;
         let is_meant = |application: &&Application<Heaps>| {

@@ -1,6 +1,8 @@
 //! Calls to and from other hosts, over Petasos datagrams and over gRPC (`grpc`).
 //!
-//! The daemon's thread has one loop of the public API, which it turns between turns of the hub.
+//! The daemon's thread has a loop of the public API, which it turns between turns of the hub, and
+//! one for each application that has a transport of its own (`set`). All that a transport does with
+//! its loop, it does [within](Transport::within) it.
 //! Unary calls are events there (`relayed`). Each stream is a future: of a channel if it leaves, of
 //! a handler if it comes in. A future talks to this module through a port (`mail`), and only this
 //! module talks to the hub.
@@ -17,10 +19,12 @@ mod channels;
 mod config;
 mod grpc;
 mod mail;
+mod messages;
 mod outgoing;
 mod relayed;
 mod rooms;
 mod serving;
+mod set;
 mod succession;
 
 use std::collections::{HashMap, HashSet};
@@ -30,26 +34,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::grpc::Refusals;
-use petasos::relay::{CallKey, Encoding, RequestName};
+use petasos::relay::{CallKey, RequestName};
 use petasos::rt::ServiceInfo;
 use petasos::untyped::Service;
 use petasos::{Loop, LoopConfig, ServiceChoice, Status};
 use petasos_base::Time;
-use petasos_message::{Image, NativeMsg, ROOM_BYTES};
 use petasos_service::{
-    Encoded, Hub, Incoming, Memory, Outgoing, RemoteCall, RemoteCalls, RemoteEnd, RemoteEvent,
-    RemoteItem, RemoteLimits, RemoteOutcome,
+    Encoded, Hub, Incoming, ListenerId, Memory, Outgoing, RemoteCall, RemoteCalls, RemoteEvent,
+    RemoteItem, RemoteOutcome,
 };
 
 use crate::names::take_caller;
 
-use channels::Channels;
-pub use config::{Listeners, Peers, TransportConfig};
+use channels::{Channels, KnownPeers};
+use config::One;
+pub use config::{ApplicationTransport, Listeners, Peers, TransportConfig};
 use grpc::Grpc;
-pub use grpc::client_config;
+pub use grpc::{client_config, is_grpc};
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
+use messages::{encoded, end_item, failure};
 use relayed::{Caller, Requests, Seen};
 use serving::Served;
+pub use set::TransportSet;
 use succession::Succession;
 
 /// With calls under way, the loop is turned at least so often: a turn is a system call.
@@ -71,13 +77,12 @@ enum Handle {
     Request(RequestName),
 }
 
-/// The transport of calls to and from other hosts.
+/// The transport of calls to and from other hosts: of all applications, or of one.
 pub struct Transport {
     event_loop: Loop,
     grpc: Grpc,
     descriptor: OwnedFd,
     channels: Channels,
-    peers: Peers,
     inbox: Arc<Inbox>,
     /// Calls that are not over.
     handles: RemoteCalls<Handle>,
@@ -88,6 +93,9 @@ pub struct Transport {
     served: HashMap<&'static str, &'static ServiceInfo>,
     /// As of which change of the hub's exports.
     served_changes: Option<u64>,
+    listener: ListenerId,
+    /// The hub has wanted something since the last turn.
+    has_heard: bool,
     /// When the loop is turned next.
     due: Time,
     /// Until when it is turned as often as with calls under way.
@@ -96,22 +104,18 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Opens the addresses and lets calls leave the hub. With sockets of another process, others
-    /// connect as of [`Transport::accept`].
+    /// Opens the addresses. With sockets of another process, others connect as of
+    /// [`Transport::accept`].
     ///
     /// # Errors
     /// A text that says why it cannot.
-    pub fn new<M: Memory>(
-        config: TransportConfig,
-        listeners: Option<Listeners>,
-        hub: &mut Hub<M>,
-    ) -> Result<Transport, String> {
-        let TransportConfig { listen, listen_grpc, packets: transport, security, peers } = config;
+    pub fn new(config: One<'_>, listeners: Option<Listeners>) -> Result<Transport, String> {
+        let One { listen, listen_grpc, packets: transport, security, peers, .. } = config;
         let succession = Succession::new(listeners.is_none());
         let Listeners { hosts, grpc } = listeners.unwrap_or_default();
         // The service's own calls go through no service.
         let service = ServiceChoice::Direct;
-        let config = LoopConfig {
+        let loop_config = LoopConfig {
             listen,
             transport,
             security: security.clone(),
@@ -119,8 +123,8 @@ impl Transport {
             ..LoopConfig::default()
         };
         let event_loop = match hosts {
-            Some(hosts) => Loop::adopt(config, hosts),
-            None => Loop::new(config),
+            Some(hosts) => Loop::adopt(loop_config, hosts),
+            None => Loop::new(loop_config),
         };
         let event_loop =
             event_loop.map_err(|error| format!("cannot open the transport: {error}"))?;
@@ -128,44 +132,50 @@ impl Transport {
         let descriptor = descriptor.map_err(|error| format!("cannot wait for packets: {error}"))?;
         event_loop.accept_sessions().map_err(|error| error.to_string())?;
         let grpc = Grpc::new(&security, (listen_grpc, grpc), &event_loop)?;
-        hub.allow_remote(RemoteLimits::default());
-        reserve(&peers, hub)?;
+        let channels = Channels::new(&peers.peers, config.vouches, &grpc)?;
+        event_loop.runtime().step_aside();
         Ok(Transport {
             event_loop,
             descriptor,
-            channels: Channels::new(&peers.peers, &grpc)?,
+            channels,
             grpc,
             inbox: Arc::default(),
             handles: RemoteCalls::default(),
-            requests: Requests::believing(peers.believed.clone()),
-            peers,
+            requests: Requests::believing(peers.believed.clone(), config.listener),
+            listener: config.listener,
             waiting: RemoteCalls::default(),
             served: HashMap::new(),
             served_changes: None,
+            has_heard: false,
             due: Time::ZERO,
             warm_until: Time::ZERO,
             succession,
         })
     }
 
-    /// Puts other hosts in the place of those that are known by name. Gives those, if anything
-    /// changes. Calls that are under way go on.
+    /// Does something with the loop as the thread's. Between these, the thread has none: it has one
+    /// at a time, and there may be several transports.
+    #[inline]
+    pub fn within<R>(&mut self, work: impl FnOnce(&mut Transport) -> R) -> R {
+        self.event_loop.runtime().step_in();
+        let result = work(self);
+        self.event_loop.runtime().step_aside();
+        result
+    }
+
+    /// What [`Transport::set_peers`] takes, if nothing is wrong with it.
     ///
     /// # Errors
-    /// What is wrong with them. Nothing has changed then.
-    pub fn set_peers<M: Memory>(
-        &mut self,
-        peers: Peers,
-        hub: &mut Hub<M>,
-    ) -> Result<Option<Peers>, String> {
-        if self.peers == peers {
-            return Ok(None);
-        }
-        let known = Channels::check_peers(&peers.peers, &self.grpc)?;
-        reserve(&peers, hub)?;
+    /// What is.
+    pub fn check_peers(&self, peers: &Peers) -> Result<KnownPeers, String> {
+        Channels::check_peers(&peers.peers, &self.grpc)
+    }
+
+    /// Puts other hosts in the place of those that are known by name. Calls that are under way go
+    /// on.
+    pub fn set_peers(&mut self, known: KnownPeers, believed: &[String]) {
         self.channels.set_peers(known);
-        self.requests.believe(peers.believed.clone());
-        Ok(Some(std::mem::replace(&mut self.peers, peers)))
+        self.requests.believe(believed.to_vec());
     }
 
     /// Where other hosts call, if anywhere.
@@ -188,34 +198,49 @@ impl Transport {
         self.served_changes
     }
 
-    /// Moves calls between the hub and the loop. Says whether anything moved.
-    pub fn turn<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
-        let changes = Some(hub.export_changes());
-        if self.served_changes != changes {
-            // As of before the look: a change that comes meanwhile is seen in the next turn.
-            self.served_changes = changes;
-            self.requests.forget_routes();
-            self.serve(hub);
-        }
-        let mut has_moved = false;
-        while let Some(event) = hub.poll_remote() {
-            has_moved = true;
-            match event {
-                RemoteEvent::Begin(call) => self.begin(hub, *call, now),
-                RemoteEvent::Ready(call) => self.feed(hub, call, now),
-                RemoteEvent::Cancel(call) => match self.handles.remove(call) {
-                    Some(Handle::Future(port)) => port.cancel(),
-                    Some(Handle::Call(key)) => self.event_loop.give_up_relayed(key),
-                    // What has come in is not the hub's to cancel.
-                    Some(Handle::Request(_)) | None => {}
-                },
-                RemoteEvent::Room(call) => {
-                    if let Some((port, bytes)) = self.waiting.remove(call) {
-                        self.offer(hub, port, bytes, now);
-                    }
+    /// Whether a call is this transport's.
+    pub fn has(&self, call: RemoteCall) -> bool {
+        self.handles.get(call).is_some()
+    }
+
+    /// Does what the hub wants done with a call.
+    pub fn hear_hub<M: Memory>(&mut self, hub: &mut Hub<M>, event: RemoteEvent, now: Time) {
+        self.has_heard = true;
+        match event {
+            RemoteEvent::Begin(call) => self.begin(hub, *call, now),
+            RemoteEvent::Ready(call) => self.feed(hub, call, now),
+            RemoteEvent::Cancel(call) => match self.handles.remove(call) {
+                Some(Handle::Future(port)) => port.cancel(),
+                Some(Handle::Call(key)) => self.event_loop.give_up_relayed(key),
+                // What has come in is not the hub's to cancel.
+                Some(Handle::Request(_)) | None => {}
+            },
+            RemoteEvent::Room(call) => {
+                if let Some((port, bytes)) = self.waiting.remove(call) {
+                    self.offer(hub, port, bytes, now);
                 }
             }
         }
+    }
+
+    /// Whether something that applications serve may have changed.
+    #[inline]
+    pub fn is_unpublished<M: Memory>(&self, hub: &Hub<M>) -> bool {
+        self.served_changes != Some(hub.export_changes())
+    }
+
+    /// Publishes what is served, before the turn in which calls of it may come in.
+    pub fn publish<M: Memory>(&mut self, hub: &Hub<M>) {
+        // As of before the look: a change that comes meanwhile is seen in the next turn.
+        self.served_changes = Some(hub.export_changes());
+        self.requests.forget_routes();
+        self.serve(hub);
+    }
+
+    /// Moves calls between the hub and the loop, after the hub was heard. Says whether anything
+    /// moved.
+    pub fn turn<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
+        let mut has_moved = std::mem::take(&mut self.has_heard);
         if has_moved || now >= self.due {
             let wait = self.event_loop.turn_ready(1);
             if !self.handles.is_empty() {
@@ -250,7 +275,7 @@ impl Transport {
 
     /// Lets other hosts bind what applications serve.
     fn serve<M: Memory>(&mut self, hub: &Hub<M>) {
-        let exports = hub.exports();
+        let exports = hub.exports(self.listener);
         for binding in &exports {
             let service = Service::with_images(binding.types.schema(), &binding.service);
             let served = service.map_err(|error| error.to_string()).and_then(|service| {
@@ -378,9 +403,18 @@ impl Transport {
         let said = take_caller(&mut metadata);
         let caller = self.requests.seen(Caller { name: peer, is_proved, is_sealed }, said);
         let Seen { name, identity } = caller;
-        let (message, peer) = (message.as_deref(), name.as_str());
-        let incoming =
-            Incoming { service, method, message, metadata, deadline, peer, identity, is_sealed };
+        let (message, peer, listener) = (message.as_deref(), name.as_str(), self.listener);
+        let incoming = Incoming {
+            listener,
+            service,
+            method,
+            message,
+            metadata,
+            deadline,
+            peer,
+            identity,
+            is_sealed,
+        };
         match hub.begin_remote(incoming, now) {
             Ok(call) => {
                 port.set_call(call);
@@ -419,49 +453,19 @@ impl Transport {
     }
 }
 
+impl Drop for Transport {
+    /// What is dropped with the loop has to find it.
+    fn drop(&mut self) {
+        // Whatever was under way when the thread panicked.
+        self.event_loop.runtime().step_aside();
+        self.event_loop.runtime().step_in();
+    }
+}
+
 impl AsFd for Transport {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
-}
-
-/// What the operator has for another host is not an application's to serve.
-fn reserve<M: Memory>(peers: &Peers, hub: &mut Hub<M>) -> Result<(), String> {
-    let names: Vec<&str> = peers.peers.iter().map(|(name, _)| &**name).collect();
-    hub.reserve(&names).map_err(|error| error.to_string())
-}
-
-/// A message behind room for its head: its image, or protobuf.
-fn message_in(message: NativeMsg, is_native: bool) -> Result<(Encoding, Image), Status> {
-    if is_native {
-        let mut head = message.into_buf();
-        let tail = head.take_tail();
-        return Ok((Encoding::Native, Image { head, tail }));
-    }
-    let image = message.to_protobuf(ROOM_BYTES);
-    let image = image.map_err(|error| Status::resource_exhausted(error.to_string()))?;
-    Ok((Encoding::Protobuf, image))
-}
-
-fn encoded(message: &NativeMsg) -> Result<Vec<u8>, Status> {
-    let image = message.to_protobuf(0);
-    let image = image.map_err(|error| Status::resource_exhausted(error.to_string()))?;
-    Ok(image.into_buf().as_slice().to_vec())
-}
-
-fn failure(status: Status, has_not_run: bool) -> RemoteOutcome<'static> {
-    let (metadata, trailers) = Default::default();
-    RemoteOutcome { result: Err(status), has_not_run, metadata, trailers }
-}
-
-fn end_item(end: RemoteEnd) -> Item {
-    let RemoteEnd { status, message, metadata, .. } = end;
-    let trailers = status.as_ref().map(|status| status.metadata().clone()).unwrap_or_default();
-    let result = match status {
-        Some(status) if status.code() != petasos::Code::Ok => Err(status),
-        _ => message.as_ref().map(encoded).transpose(),
-    };
-    Item::End { result, metadata, trailers }
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
 //! What is in `packaging/` starts the service with options that it has.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "../../../crates/endpoint/tests/certificates/mod.rs"]
+mod certificates;
+
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use certificates::{Authority, Folder};
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
@@ -61,7 +66,7 @@ fn examples_of_options_are_options() {
     let is_example = |line: &&str| line.starts_with('#') && !line.starts_with("# ");
     let examples: Vec<&str> =
         text.lines().filter(|line| is_example(line) && *line != "#").collect();
-    assert_eq!(examples.len(), 9, "{examples:?}");
+    assert_eq!(examples.len(), 10, "{examples:?}");
     // All together. The certificates are the operator's: only their options are looked at.
     let all = examples.iter().fold(text.clone(), |text, line| text.replace(line, &line[1..]));
     let said = check(&all).unwrap_err();
@@ -82,16 +87,56 @@ fn the_image_and_the_daemon_set_start_with_configurations_that_are_right() {
     let options: Vec<String> = serde_json::from_str(command).unwrap();
     assert_eq!(options, INSTALLED);
     assert!(image.contains("COPY packaging/petasosd.toml /etc/petasos/petasosd.toml"));
-    let manifest = read("kubernetes/daemonset.yaml");
+    let manifest = read("kubernetes/base/daemonset.yaml");
     let (_, container) = manifest.split_once("- name: petasosd\n").unwrap();
     let (_, arguments) = container.split_once("args:\n").unwrap();
     let options: Vec<&str> =
         arguments.lines().map_while(|line| line.trim().strip_prefix("- ")).collect();
     assert_eq!(options[..2], INSTALLED);
-    let (_, configuration) = manifest.split_once("petasosd.toml: |\n").unwrap();
-    let (configuration, _) = configuration.split_once("---").unwrap();
+    let configuration = configuration_in(&manifest);
     assert!(configuration.contains("[[policies]]"), "{configuration}");
     assert_eq!(check(configuration), Ok(()));
+}
+
+/// The configuration in a manifest.
+fn configuration_in(manifest: &str) -> &str {
+    let (_, configuration) = manifest.split_once("petasosd.toml: |\n").unwrap();
+    configuration.split_once("---").map_or(configuration, |(configuration, _)| configuration)
+}
+
+#[test]
+fn nodes_that_other_nodes_call_have_a_configuration_that_is_right() {
+    let authority = Authority::new("cluster");
+    let folder = Folder::new("petasosd-packaging-nodes");
+    let files = folder.write(&authority.pem("spiffe://cluster/petasosd"));
+    let configuration = read("kubernetes/across-nodes/configuration.yaml");
+    let mut configuration = configuration_in(&configuration).to_owned();
+    let mounted =
+        [("tls.crt", files.certificate), ("tls.key", files.key), ("ca.crt", files.authorities)];
+    for (name, file) in mounted {
+        let path = format!("/etc/petasos-tls/{name}");
+        assert!(configuration.contains(&path), "{name}");
+        configuration = configuration.replace(&path, &file.unwrap().display().to_string());
+    }
+    let with_peer = configuration.replace("#peer.geo", "peer.geo");
+    assert_ne!(with_peer, configuration);
+    assert_eq!([check(&configuration), check(&with_peer)], [Ok(()), Ok(())]);
+    // What it names is there.
+    let patch = read("kubernetes/across-nodes/network.yaml");
+    assert!(
+        patch.contains("secretName: petasosd-tls") && patch.contains("mountPath: /etc/petasos-tls")
+    );
+    let certificate = read("kubernetes/across-nodes/certificate.yaml");
+    assert!(certificate.contains("secretName: petasosd-tls"));
+    assert!(certificate.contains("- spiffe://cluster/petasosd"));
+    for folder in ["base", "across-nodes"] {
+        let text = read(&format!("kubernetes/{folder}/kustomization.yaml"));
+        let is_path = |line: &&str| line.trim_start().starts_with("- ");
+        for line in text.lines().filter(is_path) {
+            let name = line.trim().trim_start_matches("- ").trim_start_matches("path: ");
+            assert!(packaging().join("kubernetes").join(folder).join(name).exists(), "{line}");
+        }
+    }
 }
 
 #[test]

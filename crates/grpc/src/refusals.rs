@@ -38,6 +38,20 @@ pub struct GrpcStats {
 }
 
 impl GrpcStats {
+    /// The sums of two servers'.
+    #[must_use]
+    pub fn plus(self, other: GrpcStats) -> GrpcStats {
+        GrpcStats {
+            address_connections_refused: self.address_connections_refused
+                + other.address_connections_refused,
+            name_connections_refused: self.name_connections_refused
+                + other.name_connections_refused,
+            handshakes_refused: self.handshakes_refused + other.handshakes_refused,
+            calls_refused: self.calls_refused + other.calls_refused,
+            messages_refused: self.messages_refused + other.messages_refused,
+        }
+    }
+
     /// In Prometheus' text format, version 0.0.4: `petasos_grpc_refusals_total`, by `reason`.
     pub fn to_prometheus(&self) -> String {
         let mut text = "# HELP petasos_grpc_refusals_total What the gRPC port has refused.\n\

@@ -16,7 +16,7 @@ use petasos_message::NativeMsg;
 
 use crate::carrier::{Carrier, Queued, tell};
 use crate::copies::Copies;
-use crate::host::{Export, HubId};
+use crate::host::{Exports, HubId};
 use crate::passing::Passing;
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
 use crate::routes::Routes;
@@ -240,8 +240,8 @@ pub(crate) struct Remote {
     pub(crate) queues: [VecDeque<Queued>; 2],
     /// By the peer's name.
     pub(crate) peers: HashMap<Arc<str>, u32>,
-    /// By service: which application serves it, as of [`Remote::known_changes`].
-    pub(crate) exports: HashMap<Arc<str>, Export>,
+    /// Which applications serve, as of [`Remote::known_changes`].
+    pub(crate) exports: Exports,
     pub(crate) known_changes: u64,
     /// Of calls from other hubs: by server and method.
     pub(crate) routes: Routes,
@@ -258,7 +258,7 @@ impl Remote {
             passing: Passing::default(),
             queues: Default::default(),
             peers: HashMap::new(),
-            exports: HashMap::new(),
+            exports: Exports::new(),
             known_changes: u64::MAX,
             routes: Routes::default(),
             copies: Copies::default(),

@@ -131,6 +131,7 @@ impl<M: Memory> Application<M> {
     fn export(&self, server: Server, index: usize) -> Export {
         Export {
             server,
+            owner: self.identity(),
             number: index as u16,
             binding: self.bindings[index].clone(),
             message_bytes_max: self.limits.message_bytes_max,

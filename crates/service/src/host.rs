@@ -27,6 +27,14 @@ use crate::{Binding, SchemaLimits, Schemas};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HubId(pub u32);
 
+/// Where other hosts call. The first is for all applications that have no other one; those of
+/// [`Hub::set_listeners`](crate::Hub::set_listeners) follow in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub u16);
+
+/// What other hosts can call, by listener, and there by service.
+pub(crate) type Exports = Vec<HashMap<Arc<str>, Export>>;
+
 /// Where a name is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
@@ -38,6 +46,8 @@ pub(crate) struct Server {
 #[derive(Clone, Debug)]
 pub(crate) struct Export {
     pub(crate) server: Server,
+    /// The application's name, if it is proved.
+    pub(crate) owner: Option<Arc<str>>,
     /// The binding's number there.
     pub(crate) number: u16,
     pub(crate) binding: Arc<Binding>,
@@ -62,10 +72,20 @@ struct Names {
     servers: HashMap<Arc<str>, Server>,
     /// Names that no application serves under.
     reserved: HashSet<Arc<str>>,
+    /// Proved names of applications that other hosts call at listeners of their own.
+    listeners: Vec<Arc<str>>,
     /// In the order in which applications have attached.
     served: BTreeMap<u32, Served>,
     /// Of applications, by the names that they have and those that they call.
     peers: Peers,
+}
+
+impl Names {
+    fn listener_of(&self, export: &Export) -> ListenerId {
+        let is_its = |name: &Arc<str>| export.owner.as_ref() == Some(name);
+        let found = self.listeners.iter().position(is_its);
+        ListenerId(found.map_or(0, |index| index as u16 + 1))
+    }
 }
 
 /// What the hubs of one service share.
@@ -128,6 +148,13 @@ impl Host {
         names.reserved = reserved.iter().map(|name| Arc::from(*name)).collect();
         self.note_change();
         Ok(())
+    }
+
+    /// Other hosts call the applications that have proved these names at listeners of their own,
+    /// and at no other.
+    pub(crate) fn set_listeners(&self, applications: &[&str]) {
+        self.names().listeners = applications.iter().map(|name| Arc::from(*name)).collect();
+        self.note_change();
     }
 
     /// A hub has a transport.
@@ -248,17 +275,18 @@ impl Host {
         found
     }
 
-    /// What applications serve that have names, each service once: that of the application that has
-    /// attached first, if several serve it.
-    pub(crate) fn exports(&self) -> HashMap<Arc<str>, Export> {
+    /// What applications serve that have names, each service once at each listener: that of the
+    /// application that has attached first, if several serve it.
+    pub(crate) fn exports(&self) -> Exports {
         let names = self.names();
         let named = names.served.iter().filter(|(_, served)| served.names > 0);
         let mut named: Vec<_> =
             named.map(|(number, served)| (served.rank.unwrap_or(*number), served)).collect();
         named.sort_by_key(|(rank, _)| *rank);
-        let mut found = HashMap::new();
+        let mut found = vec![HashMap::new(); names.listeners.len() + 1];
         for export in named.iter().flat_map(|(_, served)| &served.services) {
-            found.entry(export.binding.service.clone()).or_insert_with(|| export.clone());
+            let there = &mut found[usize::from(names.listener_of(export).0)];
+            there.entry(export.binding.service.clone()).or_insert_with(|| export.clone());
         }
         found
     }

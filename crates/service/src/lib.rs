@@ -71,7 +71,7 @@ pub use beyond::{
 };
 pub use copies::CopyCounts;
 pub use crossing::{Crossing, Letter};
-pub use host::{Host, HubId};
+pub use host::{Host, HubId, ListenerId};
 pub use hub::{Hub, TargetId};
 pub use hub_error::HubError;
 pub use limits::ApplicationLimits;

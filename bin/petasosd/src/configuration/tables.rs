@@ -4,6 +4,8 @@
 //! ```toml
 //! [application.shop]
 //! accounts = ["uid:1001"]
+//! transport = { listen = "10.0.0.7:4101", tls-cert = "shop.pem", tls-key = "shop.key",
+//!               tls-ca = "ca.pem" }
 //! quota = { items = 1000, processor-percent = 50.0 }
 //!
 //! [quota]                # of applications without one of their own
@@ -16,8 +18,10 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use petasos::Msg;
+use petasos::{Msg, Security};
 use petasos_admin as proto;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -25,6 +29,8 @@ use toml::{Table, Value};
 use crate::names::{Account, check_name};
 use crate::policies::Line;
 use crate::quotas::Quotas;
+use crate::security::SecurityOptions;
+use crate::transport::ApplicationTransport;
 
 /// What is in the tables.
 pub struct Tables {
@@ -34,6 +40,8 @@ pub struct Tables {
     pub quotas: Quotas,
     /// Names, with the accounts whose processes may have them.
     pub applications: Vec<(String, Account)>,
+    /// Applications that have transports of their own.
+    pub transports: Vec<ApplicationTransport>,
 }
 
 /// An application.
@@ -41,7 +49,21 @@ pub struct Tables {
 #[serde(deny_unknown_fields)]
 struct Application {
     accounts: Option<Vec<String>>,
+    transport: Option<Transport>,
     quota: Option<Quota>,
+}
+
+/// How other hosts reach an application, and it them. The keys are those of the options.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Transport {
+    listen: Option<SocketAddr>,
+    listen_grpc: Option<SocketAddr>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
+    #[serde(default)]
+    allow: Vec<String>,
 }
 
 /// What applications may have. What it does not say is as for all others.
@@ -66,7 +88,7 @@ impl Tables {
         if let Some(quota) = taken::<Quota>(table, "quota")? {
             quotas.set(&quota.message("")).map_err(|error| format!("`quota`: {error}"))?;
         }
-        let mut applications = Vec::new();
+        let (mut applications, mut transports) = (Vec::new(), Vec::new());
         // A list is of the option `--application`.
         if table.get("application").is_some_and(Value::is_table) {
             let named: BTreeMap<String, Application> =
@@ -74,6 +96,10 @@ impl Tables {
             for (name, application) in &named {
                 let its = application.add(name, &mut quotas, &mut applications);
                 its.map_err(|wrong| format!("`application.{name}`: {wrong}"))?;
+                let transport = application.transport(name);
+                let transport = transport
+                    .map_err(|wrong| format!("`application.{name}.transport`: {wrong}"))?;
+                transports.extend(transport);
             }
         }
         // A text is a file of policies.
@@ -81,7 +107,7 @@ impl Tables {
             true => taken(table, "policies")?,
             false => None,
         };
-        Ok(Tables { policies, quotas, applications })
+        Ok(Tables { policies, quotas, applications, transports })
     }
 }
 
@@ -117,6 +143,27 @@ impl Application {
             Some(quota) => quotas.set(&quota.message(name)).map_err(|error| error.to_string()),
             None => Ok(()),
         }
+    }
+}
+
+impl Application {
+    /// Its own transport, if it has one. Its name has to be one that only its accounts can have.
+    fn transport(&self, name: &str) -> Result<Option<ApplicationTransport>, String> {
+        let Some(its) = self.transport.clone() else { return Ok(None) };
+        if self.accounts.is_none() {
+            return Err("anybody could attach as this application: give its `accounts`".to_owned());
+        }
+        let Transport { listen, listen_grpc, tls_cert, tls_key, tls_ca, allow } = its;
+        let options = SecurityOptions { tls_cert, tls_key, tls_ca, allow, plaintext: false };
+        let has_certificate = match options.security()? {
+            security @ Security::Tls(_) => Some(security),
+            _ => None,
+        };
+        if has_certificate.is_none() && listen.is_none() && listen_grpc.is_none() {
+            return Err("give it `listen`, `listen-grpc` or a certificate".to_owned());
+        }
+        let (application, security) = (name.to_owned(), has_certificate);
+        Ok(Some(ApplicationTransport { application, listen, listen_grpc, security }))
     }
 }
 

@@ -9,7 +9,7 @@ use petasos_service::Hub;
 
 use crate::control::World;
 use crate::member::{Heaps, Member};
-use crate::transport::Transport;
+use crate::transport::TransportSet;
 
 /// Applications have so long to attach to the successor before others begin calls there; at most
 /// half of the time in which all has to end.
@@ -51,7 +51,7 @@ impl Leaving {
     pub fn turn(
         &mut self,
         world: &mut World<'_>,
-        mut transport: Option<&mut Transport>,
+        mut transport: Option<&mut TransportSet>,
         now: Time,
     ) -> Left {
         let was_settled = self.is_settled;

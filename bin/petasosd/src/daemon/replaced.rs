@@ -11,7 +11,7 @@ use super::leaving::{Leaving, Left, for_each};
 use crate::member::{Heaps, Member};
 use crate::ports::owner;
 use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which};
-use crate::transport::Transport;
+use crate::transport::TransportSet;
 
 /// What concerns processes before and after this one.
 pub struct Takeover {
@@ -70,7 +70,7 @@ impl Daemon {
         let Some(predecessor) = &mut self.takeover.predecessor else { return false };
         let has_ended = predecessor.hear(now);
         if predecessor.is_settled() {
-            self.transport.iter_mut().for_each(Transport::accept);
+            self.transport.iter_mut().for_each(TransportSet::accept);
         }
         let let_in = predecessor.let_in();
         let has_moved = has_ended || !let_in.is_empty();
@@ -135,7 +135,7 @@ impl Daemon {
             (Which::Takeover, self.takeover.giver.shared()?),
         ];
         let transport = self.transport.as_ref();
-        let reached = transport.map_or(Ok(Vec::new()), Transport::share_listeners);
+        let reached = transport.map_or(Ok(Vec::new()), TransportSet::share_listeners);
         let reached = reached.map_err(no_room)?;
         Ok(Offer { configuration: self.control.in_force()?, sockets, reached })
     }

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 pub use giver::{Giver, Step};
 pub use predecessor::Predecessor;
-pub use taker::take;
-pub use wire::{Offer, Reach, Said, Which};
+pub use taker::{Taken, take};
+pub use wire::{Offer, Reach, Reached, Said, Which};
 
 /// The socket at which a process takes over from the one whose applications attach at `socket`.
 pub fn path_beside(socket: &Path) -> PathBuf {

@@ -11,7 +11,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::predecessor::Predecessor;
-use super::wire::{CONFIGURATION_BYTES_MAX, Output, Reach, Received, Said, Which, receive};
+use super::wire::{
+    CONFIGURATION_BYTES_MAX, Output, Reach, Reached, Received, Said, Which, receive,
+};
 
 /// The longest wait for the giver's next packet.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,7 +24,7 @@ pub struct Taken {
     /// The configuration in force.
     pub configuration: Vec<u8>,
     sockets: [Option<[OwnedFd; 2]>; 3],
-    reached: [Option<OwnedFd>; 2],
+    reached: Vec<(Reached, OwnedFd)>,
 }
 
 /// Asks the process that listens at `path` for all that it has.
@@ -43,7 +45,7 @@ pub fn take(path: &Path) -> Result<Taken, String> {
     connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?).map_err(failed)?;
     // If it has hung up already, it has said why.
     let _ = say(&socket, Said::Hello);
-    let (configuration, sockets, reached) = (Vec::new(), [None, None, None], [None, None]);
+    let (configuration, sockets, reached) = (Vec::new(), [None, None, None], Vec::new());
     let mut taken = Taken { socket, configuration, sockets, reached };
     loop {
         match await_said(&taken.socket)? {
@@ -54,7 +56,7 @@ pub fn take(path: &Path) -> Result<Taken, String> {
                 }
             }
             Said::Socket(which, files) => taken.sockets[which as usize] = Some(files),
-            Said::Reached(reach, file) => taken.reached[reach as usize] = Some(file),
+            Said::Reached(what, file) => taken.reached.push((what, file)),
             Said::Offered => return Ok(taken),
             said => return Err(unexpected(&said)),
         }
@@ -71,9 +73,18 @@ impl Taken {
         socket.ok_or_else(|| format!("the other process gives no socket for {which:?}"))
     }
 
-    /// A listening socket at which others than this host's connect, if they do.
-    pub fn reached(&mut self, reach: Reach) -> Option<TcpListener> {
-        self.reached[reach as usize].take().map(TcpListener::from)
+    /// A listening socket at which others than this host's connect, if they do: to all, or to one
+    /// application.
+    pub fn reached(&mut self, reach: Reach, application: Option<&str>) -> Option<TcpListener> {
+        let is_it =
+            |what: &Reached| (what.reach, what.application.as_deref()) == (reach, application);
+        let index = self.reached.iter().position(|(what, _)| is_it(what))?;
+        Some(TcpListener::from(self.reached.swap_remove(index).1))
+    }
+
+    /// Another of them, that nobody has asked for.
+    pub fn reached_else(&self) -> Option<&Reached> {
+        self.reached.first().map(|(what, _)| what)
     }
 
     /// Says that this process serves, and hears what the giver has.

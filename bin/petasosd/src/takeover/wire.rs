@@ -8,6 +8,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -57,6 +58,15 @@ impl Reach {
     const ALL: [Reach; 2] = [Reach::Hosts, Reach::Grpc];
 }
 
+/// What a listening socket is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Whose connections.
+    pub reach: Reach,
+    /// Of an application with a transport of its own: its name.
+    pub application: Option<Arc<str>>,
+}
+
 /// What is said.
 #[derive(Debug)]
 pub enum Said {
@@ -69,7 +79,7 @@ pub enum Said {
     /// A listening socket, and its lock.
     Socket(Which, [OwnedFd; 2]),
     /// A listening socket at which others than this host's connect.
-    Reached(Reach, OwnedFd),
+    Reached(Reached, OwnedFd),
     /// All that is offered was said.
     Offered,
     /// The taker serves from now on.
@@ -91,7 +101,7 @@ pub struct Offer {
     /// The listening sockets.
     pub sockets: Vec<(Which, [OwnedFd; 2])>,
     /// Those at which others than this host's connect.
-    pub reached: Vec<(Reach, OwnedFd)>,
+    pub reached: Vec<(Reached, OwnedFd)>,
 }
 
 /// Packets that wait to be sent.
@@ -138,7 +148,7 @@ pub fn offered(offer: Offer) -> impl Iterator<Item = Said> {
         .map(|part| Said::Part(part.into()))
         .collect();
     let sockets = offer.sockets.into_iter().map(|(which, files)| Said::Socket(which, files));
-    let reached = offer.reached.into_iter().map(|(reach, file)| Said::Reached(reach, file));
+    let reached = offer.reached.into_iter().map(|(what, file)| Said::Reached(what, file));
     parts.into_iter().chain(sockets).chain(reached).chain([Said::Offered])
 }
 
@@ -209,7 +219,10 @@ impl Said {
             }
             Said::Given => (packet(9, &[]), vec![]),
             Said::Settled => (packet(10, &[]), vec![]),
-            Said::Reached(reach, file) => (packet(11, &[reach as u8]), vec![file]),
+            Said::Reached(Reached { reach, application }, file) => {
+                let name = application.as_deref().unwrap_or_default().as_bytes();
+                (packet(11, &[&[reach as u8], name].concat()), vec![file])
+            }
         }
     }
 
@@ -245,10 +258,11 @@ impl Said {
             9 => plain(Said::Given),
             10 => plain(Said::Settled),
             11 => {
-                let [reach] = body else { return None };
+                let (reach, name) = body.split_first()?;
                 let reach = *Reach::ALL.get(usize::from(*reach))?;
+                let name = Some(core::str::from_utf8(name).ok()?).filter(|name| !name.is_empty());
                 let [file] = <[OwnedFd; 1]>::try_from(files).ok()?;
-                Some(Said::Reached(reach, file))
+                Some(Said::Reached(Reached { reach, application: name.map(Arc::from) }, file))
             }
             _ => None,
         }
@@ -289,7 +303,11 @@ mod tests {
             Said::Port((7, None), address, file()),
             Said::Given,
             Said::Settled,
-            Said::Reached(Reach::Grpc, file()),
+            Said::Reached(Reached { reach: Reach::Grpc, application: None }, file()),
+            Said::Reached(
+                Reached { reach: Reach::Hosts, application: Some("shop".into()) },
+                file(),
+            ),
         ];
         for said in all {
             let text = |said: &Said| format!("{said:?}").split("OwnedFd").next().map(str::to_owned);
@@ -305,7 +323,7 @@ mod tests {
         for garbage in [&[][..], &[0], &[99], &[1, 1], b"\x01PTTO\x02\x00", &[4, 9], &[7, 1]] {
             assert!(Said::read(garbage, Vec::new()).is_none(), "{garbage:?}");
         }
-        for garbage in [&b"\x081234567x"[..], &[11], &[11, 2], &[11, 0, 0]] {
+        for garbage in [&b"\x081234567x"[..], &[11], &[11, 2], &[11, 0, 0xff]] {
             assert!(Said::read(garbage, vec![file()]).is_none(), "{garbage:?}");
         }
         assert!(Said::read(&[11, 0], Vec::new()).is_none());

@@ -14,7 +14,8 @@ use petasos_service::{Binding, CALLER_KEY, Outgoing};
 
 use super::grpc::{Call, Grpc, is_grpc};
 use super::mail::{Inbox, Port};
-use super::{Handle, message_in, outgoing};
+use super::messages::message_in;
+use super::{Handle, outgoing};
 
 /// Channels that are kept. With more targets, the one that was called longest ago is let go; its
 /// sessions end when its calls have.
@@ -61,6 +62,8 @@ pub struct Channels {
     peers: HashMap<String, Arc<str>>,
     /// Of those that share a place, the last one is known. None of a channel that is not kept.
     recent: Vec<Option<Recent>>,
+    /// Whether other services are told which application calls.
+    vouches: bool,
 }
 
 impl Channels {
@@ -68,9 +71,9 @@ impl Channels {
     ///
     /// # Errors
     /// A text that says which of them is no target, or comes twice.
-    pub fn new(peers: &[(String, String)], grpc: &Grpc) -> Result<Channels, String> {
+    pub fn new(peers: &[(String, String)], vouches: bool, grpc: &Grpc) -> Result<Channels, String> {
         let peers = known(peers, grpc)?;
-        Ok(Channels { kept: HashMap::new(), peers, recent: no_recent() })
+        Ok(Channels { kept: HashMap::new(), peers, recent: no_recent(), vouches })
     }
 
     /// Checks names for targets. [`Channels::set_peers`] puts them in place then.
@@ -100,7 +103,7 @@ impl Channels {
         now: Time,
     ) -> Result<Handle, Status> {
         let timeout = time_left(&call, now)?;
-        if call.is_proved {
+        if call.is_proved && self.vouches {
             let told = call.metadata.append(CALLER_KEY, &call.caller);
             told.map_err(|error| Status::resource_exhausted(error.to_string()))?;
         }
@@ -277,7 +280,7 @@ mod tests {
     #[test]
     fn channels_are_bounded_and_the_one_called_longest_ago_goes() {
         let (_loop, grpc) = without_a_port();
-        let mut channels = Channels::new(&[], &grpc).expect("there is nothing wrong");
+        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
         let target = |number: usize| {
             let scheme = if number.is_multiple_of(2) { "petasos" } else { "grpc" };
             Arc::from(format!("{scheme}://127.0.0.1:{}", number + 1))
@@ -297,7 +300,7 @@ mod tests {
         let (_loop, grpc) = without_a_port();
         let peers = |list: &[(&str, &str)]| {
             let list = list.iter().map(|(name, target)| ((*name).into(), (*target).into()));
-            Channels::new(&list.collect::<Vec<_>>(), &grpc).err()
+            Channels::new(&list.collect::<Vec<_>>(), true, &grpc).err()
         };
         assert_eq!(peers(&[("a", "petasos://h:1"), ("b", "grpc://h:1,h:2")]), None);
         for (target, why) in [
@@ -311,7 +314,7 @@ mod tests {
         }
         let twice = peers(&[("a", "petasos://h:1"), ("a", "petasos://h:2")]);
         assert_eq!(twice.expect("it is wrong"), "the peer `a` is given twice");
-        let channels = Channels::new(&[], &grpc).expect("there is nothing wrong");
+        let channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
         let target = |name: &str| channels.target(&name.into(), &grpc);
         let code = |name: &str| target(name).map_err(|status| status.code());
         assert_eq!(code("nobody"), Err(petasos::Code::Unavailable));

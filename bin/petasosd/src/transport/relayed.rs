@@ -12,11 +12,12 @@ use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_message::recycle;
 use petasos_service::{
-    Binding, Encoded, Hash, Hub, Memory, RemoteCall, RemoteCaller, RemoteEnd, RemoteItem,
-    RemoteOutcome, RouteIn,
+    Binding, Encoded, Hash, Hub, ListenerId, Memory, RemoteCall, RemoteCaller, RemoteEnd,
+    RemoteItem, RemoteOutcome, RouteIn,
 };
 
-use super::{Handle, Transport, failure, message_in};
+use super::messages::{failure, message_in};
+use super::{Handle, Transport};
 use crate::names::take_caller;
 
 /// A method that is served for other hosts. Its place in the list is the token of its requests.
@@ -50,6 +51,8 @@ pub struct Requests {
     callers: Vec<Option<Known>>,
     /// The names of services that are believed about who calls.
     believed: Vec<String>,
+    /// Where they come in.
+    listener: ListenerId,
 }
 
 /// The callers of a session.
@@ -74,8 +77,8 @@ pub struct Seen {
 
 impl Requests {
     /// None yet. These services are believed about who calls.
-    pub fn believing(believed: Vec<String>) -> Requests {
-        Requests { believed, ..Requests::default() }
+    pub fn believing(believed: Vec<String>, listener: ListenerId) -> Requests {
+        Requests { believed, listener, ..Requests::default() }
     }
 
     /// These are believed now, and no others.
@@ -132,7 +135,7 @@ impl Requests {
         if let Some(route) = route {
             return Ok(route.clone());
         }
-        let to = hub.route_in(service, method, false)?;
+        let to = hub.route_in(self.listener, (service, method), false)?;
         let [request, response] = to.message_hashes();
         let is_told = [request == told[0], response == told[1]];
         Ok(route.insert(Route { to, is_told }).clone())
@@ -419,7 +422,7 @@ mod tests {
         let mut hub = TestHub::new(SchemaLimits::default());
         hub.allow_remote(RemoteLimits::default());
         let number = server(&mut hub);
-        let binding = hub.exports().pop().expect("it serves one");
+        let binding = hub.exports(ListenerId::default()).pop().expect("it serves one");
         let service = Service::with_images(binding.types.schema(), &binding.service);
         let mut requests = Requests::default();
         let service = service.expect("it is there");

@@ -1,7 +1,8 @@
 //! Streams whose applications do not read: what the transport does meanwhile is counted.
 
+use petasos::{PacketTransport, Security};
 use petasos_abi::{CallNumber, Descriptor, Side};
-use petasos_service::{Application, ApplicationLimits, SchemaLimits};
+use petasos_service::{Application, ApplicationLimits, RemoteLimits, SchemaLimits};
 use petasos_shm::{HeapKind, OwnedHeap};
 
 use super::*;
@@ -21,8 +22,17 @@ impl World {
     fn new() -> World {
         let mut hub = TestHub::new(SchemaLimits::default());
         let listen = Some("127.0.0.1:0".parse().expect("an address"));
-        let config = TransportConfig { listen, ..TransportConfig::default() };
-        let transport = Transport::new(config, None, &mut hub).expect("loopback has ports");
+        let config = One {
+            listen,
+            listen_grpc: None,
+            packets: PacketTransport::default(),
+            security: Security::default(),
+            peers: &Peers::default(),
+            listener: ListenerId::default(),
+            vouches: true,
+        };
+        let transport = Transport::new(config, None).expect("loopback has ports");
+        hub.allow_remote(RemoteLimits::default());
         let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
         let schema = petasos_schema::compile(["managed.proto"], [protos], &Default::default());
         let schema = schema.expect("the schema compiles").schema.encode();
@@ -42,7 +52,15 @@ impl World {
     /// Turns both until nothing moves. Gives how often.
     fn run(&mut self) -> usize {
         for turns in 0..1000 {
-            if !(self.hub.turn(NOW) | self.transport.turn(&mut self.hub, NOW)) {
+            let World { hub, transport, .. } = self;
+            let has_moved = hub.turn(NOW);
+            if transport.is_unpublished(hub) {
+                transport.within(|transport| transport.publish(hub));
+            }
+            while let Some(event) = hub.poll_remote() {
+                transport.within(|transport| transport.hear_hub(hub, event, NOW));
+            }
+            if !(transport.within(|transport| transport.turn(hub, NOW)) | has_moved) {
                 return turns;
             }
         }
@@ -89,7 +107,7 @@ fn while_messages_wait_for_applications_nothing_moves_and_the_daemon_sleeps() {
     for _ in 0..10 {
         assert_eq!(world.run(), 0, "nothing is looked at");
     }
-    let rest = world.transport.rest();
+    let rest = world.transport.within(Transport::rest);
     assert!(rest.is_none_or(|rest| rest > IDLE_EVERY), "{rest:?}");
     // The application reads one of them.
     let call = CallNumber::new(Side::Service, 7);

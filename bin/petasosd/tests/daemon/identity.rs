@@ -47,7 +47,7 @@ const FRONTEND_ONLY: &str = r#"[{"application": "*", "kind": "access", "configur
     "rules": [{"name": "frontend", "action": "allow", "identity": "frontend"}]}}]"#;
 
 /// The option that gives a name to this process's user.
-fn ours(name: &str) -> String {
+pub fn ours(name: &str) -> String {
     format!("{name}=uid:{}", rustix::process::geteuid().as_raw())
 }
 

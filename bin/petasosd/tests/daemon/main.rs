@@ -21,6 +21,7 @@ mod servers {
     pub use crate::until::until;
 }
 mod support;
+mod transports;
 #[path = "../../../../crates/petasos/tests/servers/until.rs"]
 mod until;
 

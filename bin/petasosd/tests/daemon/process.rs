@@ -117,17 +117,43 @@ impl Daemon {
         (daemon, url.strip_suffix("/metrics").unwrap().to_owned())
     }
 
+    /// One with a configuration file that `text` makes in its folder. Gives what it says behind
+    /// each of some words, which come in this order.
+    pub fn start_configured(
+        name: &str,
+        policies: Option<&str>,
+        text: impl FnOnce(&Path) -> String,
+        words: &[&str],
+    ) -> (Daemon, Vec<String>) {
+        let folder = folder(name);
+        let (mut command, file) = (command(&folder, policies), folder.join("petasosd.toml"));
+        std::fs::write(&file, text(&folder)).unwrap();
+        command.arg("--config").arg(file);
+        Daemon::start_saying_all(folder, command, words)
+    }
+
     /// Gives what it says behind some words.
-    fn start_saying(folder: PathBuf, mut command: Command, words: &str) -> (Daemon, String) {
+    fn start_saying(folder: PathBuf, command: Command, words: &str) -> (Daemon, String) {
+        let (daemon, mut said) = Daemon::start_saying_all(folder, command, &[words]);
+        (daemon, said.remove(0))
+    }
+
+    fn start_saying_all(
+        folder: PathBuf,
+        mut command: Command,
+        words: &[&str],
+    ) -> (Daemon, Vec<String>) {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let address =
-            said.by_ref().find_map(|line| Some(line.unwrap().split_once(words)?.1.to_owned()));
+        let mut behind = |words: &&str| {
+            said.by_ref().find_map(|line| Some(line.unwrap().split_once(words)?.1.to_owned()))
+        };
+        let addresses: Option<Vec<String>> = words.iter().map(&mut behind).collect();
         // What it says later is read, too, so that it can say it.
         std::thread::spawn(move || said.for_each(drop));
         let mut daemon = Daemon { child, folder };
         daemon.await_socket();
-        (daemon, address.expect("it says where"))
+        (daemon, addresses.expect("it says where"))
     }
 
     /// Sends it SIGHUP.

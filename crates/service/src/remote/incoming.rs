@@ -12,7 +12,7 @@ use crate::Binding;
 use crate::application::{Body, Memory};
 use crate::beyond::{Encoded, Outgoing, Remote, RemoteCaller, ToHub, far};
 use crate::carrier::Carrier;
-use crate::host::{Export, HubId};
+use crate::host::{Export, HubId, ListenerId};
 use crate::hub::{Hub, served};
 use crate::incoming::attempt;
 use crate::known::Known;
@@ -25,6 +25,8 @@ use crate::versions::retyped;
 /// A call from another host.
 #[derive(Debug)]
 pub struct Incoming<'a> {
+    /// Where it has come in.
+    pub listener: ListenerId,
     /// The full name of the service.
     pub service: &'a str,
     /// The method, without the service.
@@ -82,7 +84,7 @@ impl<M: Memory> Hub<M> {
         now: Time,
     ) -> Result<RemoteCall, Status> {
         let Incoming { service, method, message, metadata, deadline, .. } = incoming;
-        let route = self.route_in(service, method, message.is_none())?;
+        let route = self.route_in(incoming.listener, (service, method), message.is_none())?;
         let Incoming { peer, identity, is_sealed, .. } = incoming;
         let caller = RemoteCaller { peer: self.remote_peer(peer), identity, is_sealed };
         let message = message.map(Encoded::Protobuf);
@@ -94,20 +96,22 @@ impl<M: Memory> Hub<M> {
         self.remote.as_mut().expect("calls come in from a transport").peer(name)
     }
 
-    /// Who serves a method of a service for other hosts.
+    /// Who serves a method of a service for other hosts that call at a listener.
     ///
     /// # Errors
     /// `UNAVAILABLE` if no application does, `UNIMPLEMENTED` if it has no such method.
     pub fn route_in(
         &mut self,
-        service: &str,
-        method: &str,
+        listener: ListenerId,
+        (service, method): (&str, &str),
         is_stream: bool,
     ) -> Result<RouteIn, Status> {
         self.refresh_exports();
         let remote = self.remote.as_ref().expect("calls come in from a transport");
         let unavailable = || Status::unavailable("no application serves this");
-        let export = remote.exports.get(service).ok_or_else(unavailable)?;
+        let export =
+            remote.exports.get(usize::from(listener.0)).and_then(|there| there.get(service));
+        let export = export.ok_or_else(unavailable)?;
         let method = method_index(&export.binding, method, is_stream)?;
         Ok(RouteIn { export: export.clone(), method })
     }
@@ -124,7 +128,7 @@ impl<M: Memory> Hub<M> {
         (message, metadata, deadline): (Option<Encoded<'_>>, Metadata, Time),
         now: Time,
     ) -> Result<RemoteCall, Status> {
-        let Export { server, number, binding, message_bytes_max } = &route.export;
+        let Export { server, number, binding, message_bytes_max, .. } = &route.export;
         if server.hub != self.id {
             let to = (&route.export, route.method);
             return self.begin_inward(to, caller, (message, metadata, deadline));
@@ -258,10 +262,17 @@ impl<M: Memory> Hub<M> {
         }
     }
 
-    /// What applications of this host serve, each service once: that of the application that has
-    /// attached first, if several serve it.
-    pub fn exports(&self) -> Vec<Arc<Binding>> {
-        self.host.exports().into_values().map(|export| export.binding).collect()
+    /// Other hosts call the applications that have proved these names at listeners of their own,
+    /// and at no other.
+    pub fn set_listeners(&self, applications: &[&str]) {
+        self.host.set_listeners(applications);
+    }
+
+    /// What applications of this host serve at a listener, each service once: that of the
+    /// application that has attached first, if several serve it.
+    pub fn exports(&self, listener: ListenerId) -> Vec<Arc<Binding>> {
+        let there = self.host.exports().into_iter().nth(usize::from(listener.0));
+        there.into_iter().flatten().map(|(_, export)| export.binding).collect()
     }
 
     /// Changes whenever [`Hub::exports`] may.

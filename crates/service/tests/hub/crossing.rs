@@ -8,8 +8,8 @@ use petasos_engine::Policy;
 use petasos_message::Leaf;
 use petasos_schema::Digest;
 use petasos_service::{
-    ApplicationLimits, Crossing, Host, HubError, HubId, Letter, Memory, RemoteLimits, SchemaLimits,
-    Way,
+    ApplicationLimits, Crossing, Host, HubError, HubId, Letter, ListenerId, Memory, RemoteLimits,
+    SchemaLimits, Way,
 };
 
 use crate::remote::{NO_EVE, encoded, incoming, policy, say};
@@ -153,7 +153,7 @@ fn names_and_services_are_those_of_the_host() {
     let reserved = hubs.worlds[1].hub.serve(server.number, "elsewhere");
     assert!(matches!(reserved, Err(HubError::Reserved(_))));
     for world in &hubs.worlds {
-        let exports = world.hub.exports();
+        let exports = world.hub.exports(ListenerId::default());
         assert_eq!(exports.len(), 1);
         assert_eq!(&*exports[0].service, "greet.Greeter");
         assert_eq!(&*world.hub.served_by(server.number)[0], "greeter");
@@ -163,7 +163,7 @@ fn names_and_services_are_those_of_the_host() {
     let changes = hubs.worlds[0].hub.export_changes();
     hubs.worlds[1].hub.remove(server.number, NOW);
     assert!(hubs.worlds[0].hub.export_changes() > changes, "the other hub notices");
-    assert!(hubs.worlds[0].hub.exports().is_empty());
+    assert!(hubs.worlds[0].hub.exports(ListenerId::default()).is_empty());
     hubs.worlds[0].hub.serve(client.number, "greeter").unwrap();
 }
 

@@ -9,6 +9,7 @@ mod crossing_hostile;
 mod crossing_transport;
 mod hostile;
 mod lent;
+mod listeners;
 mod mirror;
 mod peers;
 mod policies;

@@ -7,8 +7,8 @@ use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
 use petasos_engine::Policy;
 use petasos_message::{Leaf, NativeMsg};
 use petasos_service::{
-    ApplicationLimits, Encoded, Incoming, Outgoing, RemoteCall, RemoteEvent, RemoteItem,
-    RemoteLimits, RemoteOutcome,
+    ApplicationLimits, Encoded, Incoming, ListenerId, Outgoing, RemoteCall, RemoteEvent,
+    RemoteItem, RemoteLimits, RemoteOutcome,
 };
 use std::sync::Arc;
 
@@ -75,6 +75,7 @@ fn failure(status: Status, has_not_run: bool) -> RemoteOutcome<'static> {
 
 pub fn incoming<'a>(method: &'a str, message: Option<&'a [u8]>) -> Incoming<'a> {
     Incoming {
+        listener: ListenerId::default(),
         service: "greet.Greeter",
         method,
         message,
@@ -309,9 +310,9 @@ fn peers_are_told_apart_up_to_a_number() {
 /// An application that serves, and so can be called from elsewhere.
 pub fn server(world: &mut World) -> App {
     let server = world.app("server");
-    assert!(world.hub.exports().is_empty(), "it serves nothing yet");
+    assert!(world.hub.exports(ListenerId::default()).is_empty(), "it serves nothing yet");
     world.hub.serve(server.number, "greeter").unwrap();
-    assert_eq!(world.hub.exports().len(), 1);
+    assert_eq!(world.hub.exports(ListenerId::default()).len(), 1);
     server
 }
 

@@ -6,8 +6,8 @@ use petasos_abi::{CallNumber, Descriptor};
 use petasos_base::{Rng, Time};
 use petasos_call::{Metadata, Status};
 use petasos_service::{
-    ApplicationLimits, Encoded, Incoming, RemoteCall, RemoteEvent, RemoteItem, RemoteLimits,
-    RemoteOutcome,
+    ApplicationLimits, Encoded, Incoming, ListenerId, RemoteCall, RemoteEvent, RemoteItem,
+    RemoteLimits, RemoteOutcome,
 };
 
 use crate::remote::native;
@@ -184,6 +184,7 @@ impl Chaos {
         let is_stream = self.rng.below(2) == 0;
         if self.rng.below(3) == 0 {
             let incoming = Incoming {
+                listener: ListenerId::default(),
                 service: "greet.Greeter",
                 method: if is_stream { "Chat" } else { "Greet" },
                 message: (!is_stream).then_some(&bytes[..]),

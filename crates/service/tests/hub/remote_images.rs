@@ -4,7 +4,7 @@ use petasos_base::{Rng, Time};
 use petasos_call::{Code, Metadata, Status};
 use petasos_message::Leaf;
 use petasos_service::{
-    ApplicationLimits, Encoded, RemoteCall, RemoteCaller, RemoteItem, RemoteOutcome,
+    ApplicationLimits, Encoded, ListenerId, RemoteCall, RemoteCaller, RemoteItem, RemoteOutcome,
 };
 
 use crate::remote::*;
@@ -15,7 +15,8 @@ fn image(world: &World, name: &str, field: &str, text: &str) -> Vec<u8> {
 }
 
 fn come_in(world: &mut World, message: Encoded<'_>) -> Result<RemoteCall, Status> {
-    let route = world.hub.route_in("greet.Greeter", "Greet", false).unwrap();
+    let route =
+        world.hub.route_in(ListenerId::default(), ("greet.Greeter", "Greet"), false).unwrap();
     let peer = world.hub.remote_peer("192.0.2.1");
     let caller = RemoteCaller { peer, identity: None, is_sealed: false };
     let parts = (Some(message), Metadata::new(), Time::NEVER);

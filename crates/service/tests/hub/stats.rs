@@ -7,7 +7,7 @@ use petasos_base::Time;
 use petasos_call::{Code, Status};
 use petasos_message::Types;
 use petasos_service::{
-    Incoming, ROWS_MAX, RemoteEvent, RemoteLimits, RemoteOutcome, Row, Sums, Way,
+    Incoming, ListenerId, ROWS_MAX, RemoteEvent, RemoteLimits, RemoteOutcome, Row, Sums, Way,
 };
 
 use crate::policies::Names;
@@ -140,6 +140,7 @@ fn calls_to_and_from_other_hosts_are_counted_apart() {
     let outcome = RemoteOutcome { result, has_not_run: true, metadata, trailers };
     world.hub.remote_end(begun.call, outcome, NOW);
     let incoming = Incoming {
+        listener: ListenerId::default(),
         service: "greet.Greeter",
         method: "Greet",
         message: Some(&[]),

@@ -78,13 +78,29 @@ impl World {
         receive_bytes: u64,
         limits: ApplicationLimits,
     ) -> App {
+        let of_user = |it: &mut Application<_>| user.into_iter().for_each(|user| it.of_user(user));
+        self.app_who(name, receive_bytes, limits, of_user)
+    }
+
+    /// An application whose name is proved, and which has bound the service.
+    pub fn proved_app(&mut self, name: &str) -> App {
+        self.app_who(name, SEND_BYTES, ApplicationLimits::default(), Application::prove_name)
+    }
+
+    fn app_who(
+        &mut self,
+        name: &str,
+        receive_bytes: u64,
+        limits: ApplicationLimits,
+        who: impl FnOnce(&mut Application<(OwnedHeap, OwnedHeap)>),
+    ) -> App {
         let mut send = OwnedHeap::reserve(HeapKind::Send, 1 << 30).unwrap();
         let mut receive = OwnedHeap::reserve(HeapKind::Receive, 1 << 30).unwrap();
         let (_, send_file) = send.grow(SEND_BYTES).unwrap();
         let (_, receive_file) = receive.grow(receive_bytes).unwrap();
         let number = self.hub.next_number();
         let mut application = Application::new(number, name, (send, receive), limits, 1);
-        user.into_iter().for_each(|user| application.of_user(user));
+        who(&mut application);
         self.hub.add(application);
         assert_eq!(self.hub.bind(number, &self.schema, "greet.Greeter", true).unwrap(), 0);
         let (send, receive) = (File::from(send_file), File::from(receive_file));

@@ -273,3 +273,29 @@ fn one_that_other_hosts_do_not_reach_is_succeeded_by_one_that_they_do() {
     let (event_loop, client) = client_at(&here, free);
     works(&event_loop, &client);
 }
+
+#[test]
+fn a_host_with_an_address_for_one_application_is_replaced_and_loses_and_repeats_nothing() {
+    let folder = Folder::new("petasosd-replaced-own");
+    let (uid, file) = (rustix::process::geteuid().as_raw(), folder.path().join("petasosd.toml"));
+    // Counting attaches under this name.
+    let text = format!(
+        "[application.server]\naccounts = [\"uid:{uid}\"]\ntransport = {{ listen = \"{THERE}\" }}"
+    );
+    std::fs::write(&file, &text).expect("it can be written");
+    let options = ["--config", file.to_str().expect("it is text")];
+    let own = "`server` is reached by other hosts at petasos://";
+    let (mut there, there_at) = Chain::start_saying("own-there", &options, own);
+    let there_at = there_at.parse().expect("it is an address");
+    let (here, _) = Chain::start_reached("own-here", HERE, &[]);
+    let (counts, _server) = Counting::serve(&there.daemon);
+    let loads = loads(&here, there_at);
+    let why = there.fail_to_replace(&[]);
+    assert!(why.contains("has a transport of the application `server`"), "{why}");
+    for _ in 0..3 {
+        loads.iter().for_each(Load::await_more);
+        there.replace(&options);
+        there.await_former();
+    }
+    check(&counts, &loads.map(Load::stop));
+}
