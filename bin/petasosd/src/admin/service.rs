@@ -103,8 +103,22 @@ impl Front {
     async fn judged<R: Message, F>(
         &self,
         process: Process,
-        (needs, method, steps): (Role, &'static str, Vec<String>),
+        needs: (Role, &'static str, Vec<String>),
         work: impl FnOnce(Arc<Inner>) -> F + Send + 'static,
+    ) -> Result<Response<R>, Status>
+    where
+        F: Future<Output = Result<Msg<R>, Status>> + Send + 'static,
+    {
+        self.judged_noting(process, needs, work, |_| None).await
+    }
+
+    /// The same. What `note` says of the answer is written down, too.
+    async fn judged_noting<R: Message, F>(
+        &self,
+        process: Process,
+        (needs, method, mut steps): (Role, &'static str, Vec<String>),
+        work: impl FnOnce(Arc<Inner>) -> F + Send + 'static,
+        note: fn(&Msg<R>) -> Option<String>,
     ) -> Result<Response<R>, Status>
     where
         F: Future<Output = Result<Msg<R>, Status>> + Send + 'static,
@@ -116,6 +130,7 @@ impl Front {
                 Ok(()) => work(inner.clone()).await,
                 Err(refusal) => Err(refusal),
             };
+            steps.extend(result.as_ref().ok().and_then(note));
             inner.record(process, role, (method, steps), result.as_ref().err());
             result
         });
@@ -353,15 +368,19 @@ impl Admin for Front {
         let request = request.into_message();
         let steps: Vec<String> = request.steps().iter().take(STEPS_MAX).map(describe).collect();
         let needs = (Role::Operator, "Change", steps);
-        self.judged(process, needs, move |inner| async move {
+        let change = move |inner: Arc<Inner>| async move {
             let (done, chain) = inner.change(request, None, until).await?;
             let mut response = proto::ChangeResponse::new();
             let mut edit = response.edit();
             edit.set_chain(chain.unwrap_or_default());
             edit.done_mut().extend(done);
             Ok(response)
-        })
-        .await
+        };
+        let can_be_undone = |answer: &Msg<proto::ChangeResponse>| {
+            let chain = Some(answer.chain()).filter(|chain| *chain > 0);
+            chain.map(|chain| format!("can be undone as the last of chain {chain}"))
+        };
+        self.judged_noting(process, needs, change, can_be_undone).await
     }
 
     async fn undo(

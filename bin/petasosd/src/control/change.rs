@@ -343,6 +343,10 @@ impl Changer<'_, '_> {
             Undo::Unload(digest) => self.world.schemas().unload(digest),
             Undo::Load(schema, was_loaded) => {
                 let loaded = self.world.schemas().load(schema.bytes(), was_loaded);
+                if let (When::Later, Some(keeper)) = (when, &self.world.control.keeper) {
+                    // Its file has been removed since.
+                    keeper.used(schema);
+                }
                 return loaded.err().map(|error| error.to_string());
             }
             Undo::Runtime(id) => match when {

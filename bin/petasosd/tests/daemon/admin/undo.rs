@@ -4,6 +4,7 @@ use petasos::Code;
 use petasos_admin::{ListQuotasRequest, StepMut, UndoRequest};
 
 use super::{Operator, attach, plan};
+use crate::servers::until;
 use crate::support::Daemon;
 
 /// A chain that the service names.
@@ -264,4 +265,49 @@ fn a_client_that_got_no_answer_undoes_its_change_by_the_number_that_it_chose() {
 
 fn seen_rules(operator: &Operator) -> Vec<u64> {
     operator.policies().policies().iter().map(|policy| policy.id()).collect()
+}
+
+#[test]
+fn the_audit_log_says_which_changes_can_be_undone_and_which_were() {
+    let daemon = Daemon::start("undo-audit", None);
+    let operator = Operator::of(&daemon);
+    operator.change(&[&set_items(7)]);
+    let chain = operator.keep(NEW, &[&add("null")]);
+    operator.undo(chain).unwrap();
+    let audit = operator.audit();
+    let is_change = |method: &str| ["Change", "Undo"].contains(&method);
+    let changes = audit.entries().iter().filter(|entry| is_change(entry.method()));
+    let steps: Vec<Vec<&str>> =
+        changes.map(|entry| entry.steps().iter().map(|step| &**step).collect()).collect();
+    let [other, kept, undone] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(kept[1..], [format!("can be undone as the last of chain {chain}")]);
+    assert_eq!(other.len(), 1, "{other:?}");
+    assert_eq!(undone[..], [format!("undo the last of chain {chain}")]);
+}
+
+#[test]
+fn a_schema_whose_eviction_is_undone_is_kept_on_disk_again() {
+    let cache = std::env::temp_dir().join(format!("petasosd-undo-cache-{}", std::process::id()));
+    let option = ["--schema-cache".as_ref(), cache.as_os_str()];
+    let daemon = Daemon::start_more("undo-evict", None, &option);
+    let operator = Operator::of(&daemon);
+    // An application binds it, and goes.
+    drop(daemon.attach("app"));
+    let files = || std::fs::read_dir(&cache).map_or(0, |files| files.count());
+    until(|| files() == 1);
+    let digest = |name: std::ffi::OsString| name.into_string().expect("digests are text");
+    let file = std::fs::read_dir(&cache).unwrap().next().unwrap().unwrap().file_name();
+    let digest = digest(file);
+    let evict = |mut step: StepMut<'_>| {
+        step.evict_schema_mut().set_digest(&digest);
+    };
+    let mut chain = None;
+    until(|| {
+        chain = operator.try_keep(NEW, 600, &[&evict]).ok();
+        chain.is_some()
+    });
+    until(|| files() == 0);
+    operator.undo(chain.unwrap()).unwrap();
+    until(|| files() == 1);
+    let _ = std::fs::remove_dir_all(&cache);
 }
