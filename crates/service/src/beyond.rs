@@ -440,18 +440,18 @@ impl Remote {
         Some(entry)
     }
 
-    /// The number of a peer. Those that are too many share one.
-    pub(crate) fn peer(&mut self, name: &str) -> Peer {
+    /// The number of a peer, and its name if the number is new. Those that are too many share one.
+    pub(crate) fn peer(&mut self, name: &str) -> (Peer, Option<Arc<str>>) {
         const FIRST: u32 = 1 << 31;
         if let Some(number) = self.peers.get(name) {
-            return Peer(*number);
+            return (Peer(*number), None);
         }
         if self.peers.len() >= self.limits.peers_max {
-            return Peer(u32::MAX);
+            return (Peer(u32::MAX), None);
         }
-        let number = FIRST + self.peers.len() as u32;
-        self.peers.insert(name.into(), number);
-        Peer(number)
+        let (number, name) = (FIRST + self.peers.len() as u32, Arc::<str>::from(name));
+        self.peers.insert(name.clone(), number);
+        (Peer(number), Some(name))
     }
 }
 

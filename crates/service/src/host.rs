@@ -185,6 +185,11 @@ impl Host {
         self.names().peers.application(name, number)
     }
 
+    /// A caller of another host has this number, which no other has.
+    pub(crate) fn add_caller(&self, peer: Peer, name: Arc<str>) {
+        self.names().peers.add_caller(peer, name);
+    }
+
     /// What the numbers mean by which policies know applications and peers.
     pub fn policy_names(&self) -> PolicyNames {
         // Only this much of it keeps others from attaching.

@@ -36,6 +36,8 @@ pub(crate) struct Peers {
     called: Remembered<str>,
     next: u32,
     applications: Remembered<str>,
+    /// Of other hosts, for [`PolicyNames`]: who numbers them knows them itself.
+    callers: Vec<(u32, Arc<str>)>,
 }
 
 /// What the numbers mean by which policies know applications and peers.
@@ -43,8 +45,8 @@ pub(crate) struct Peers {
 pub struct PolicyNames {
     /// Applications of this host.
     applications: HashMap<u32, Arc<str>>,
-    /// Names that they call.
-    called: HashMap<u32, Arc<str>>,
+    /// Names that they call, and callers of other hosts.
+    peers: HashMap<u32, Arc<str>>,
 }
 
 impl PolicyNames {
@@ -53,24 +55,24 @@ impl PolicyNames {
         self.applications.get(&number).map(|name| &**name)
     }
 
-    /// The name of a peer: one that is called, or an application of this host that calls.
+    /// The name of a peer: one that is called, or who calls, of this host or another.
     pub fn peer(&self, number: u32) -> Option<&str> {
-        self.called.get(&number).map(|name| &**name).or_else(|| self.application(number))
+        self.peers.get(&number).map(|name| &**name).or_else(|| self.application(number))
     }
 }
 
 /// The same, as they are remembered.
 pub(crate) struct RawNames {
     applications: Vec<(u32, Arc<str>)>,
-    called: Vec<(u32, Arc<str>)>,
+    peers: Vec<(u32, Arc<str>)>,
 }
 
 impl From<RawNames> for PolicyNames {
-    fn from(RawNames { applications, called }: RawNames) -> PolicyNames {
+    fn from(RawNames { applications, peers }: RawNames) -> PolicyNames {
         // Behind the user.
         let own = |key: &str| key.split_once(' ').map_or(key, |(_, name)| name).into();
         let applications = applications.iter().map(|(number, key)| (*number, own(key))).collect();
-        PolicyNames { applications, called: called.into_iter().collect() }
+        PolicyNames { applications, peers: peers.into_iter().collect() }
     }
 }
 
@@ -92,7 +94,7 @@ impl Policed {
 impl Default for Peers {
     fn default() -> Peers {
         let (called, applications) = (Remembered::new(NAMES_MAX), Remembered::new(NAMES_MAX));
-        Peers { called, next: FIRST, applications }
+        Peers { called, next: FIRST, applications, callers: Vec::new() }
     }
 }
 
@@ -110,11 +112,16 @@ impl Peers {
 
     /// The names of all numbers.
     pub(crate) fn names(&self) -> RawNames {
-        let all = |of: &Remembered<str>| {
-            let pairs = of.all().map(|(name, number)| (number, name.clone()));
-            pairs.collect()
+        let all = |of: &Remembered<str>| -> Vec<_> {
+            of.all().map(|(name, number)| (number, name.clone())).collect()
         };
-        RawNames { applications: all(&self.applications), called: all(&self.called) }
+        let peers = [all(&self.called), self.callers.clone()].concat();
+        RawNames { applications: all(&self.applications), peers }
+    }
+
+    /// A caller of another host: whoever gave it the number bounds how many there are.
+    pub(crate) fn add_caller(&mut self, peer: Peer, name: Arc<str>) {
+        self.callers.push((peer.0, name));
     }
 
     /// As what policies know an application, which keeps this for as long as it is attached.

@@ -93,7 +93,12 @@ impl<M: Memory> Hub<M> {
 
     /// The number of a caller: a proved name, or an address.
     pub fn remote_peer(&mut self, name: &str) -> Peer {
-        self.remote.as_mut().expect("calls come in from a transport").peer(name)
+        let remote = self.remote.as_mut().expect("calls come in from a transport");
+        let (peer, new) = remote.peer(name);
+        if let Some(name) = new {
+            self.host.add_caller(peer, name);
+        }
+        peer
     }
 
     /// Who serves a method of a service for other hosts that call at a listener.

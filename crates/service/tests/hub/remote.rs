@@ -7,8 +7,8 @@ use petasos_call::{Code, HEAD_BYTES, Metadata, Status};
 use petasos_engine::Policy;
 use petasos_message::{Leaf, NativeMsg};
 use petasos_service::{
-    ApplicationLimits, Encoded, Incoming, ListenerId, Outgoing, RemoteCall, RemoteEvent,
-    RemoteItem, RemoteLimits, RemoteOutcome,
+    ApplicationLimits, Encoded, Host, Incoming, ListenerId, Outgoing, RemoteCall, RemoteEvent,
+    RemoteItem, RemoteLimits, RemoteOutcome, SchemaLimits,
 };
 use std::sync::Arc;
 
@@ -289,8 +289,9 @@ fn requests_that_are_with_the_transport_are_bounded_in_bytes() {
 }
 
 #[test]
-fn peers_are_told_apart_up_to_a_number() {
-    let mut world = World::new();
+fn peers_are_told_apart_up_to_a_number_and_have_names() {
+    let host = Host::new(SchemaLimits::default());
+    let mut world = World::on(&host);
     world.hub.allow_remote(RemoteLimits { peers_max: 2, ..RemoteLimits::default() });
     let mut server = server(&mut world);
     let mut partners = Vec::new();
@@ -305,6 +306,8 @@ fn peers_are_told_apart_up_to_a_number() {
     }
     let [a, b, again, c, d] = partners[..] else { panic!("{partners:?}") };
     assert!(a == again && a != b && c == d && c != a && c != b, "{partners:?}");
+    let names = host.policy_names();
+    assert_eq!([a, b, c].map(|number| names.peer(number)), [Some("a"), Some("b"), None]);
 }
 
 /// An application that serves, and so can be called from elsewhere.
