@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use petasos::Metadata;
 use petasos_attach::Credentials;
+use petasos_attach::hello::Name;
 pub use petasos_service::CALLER_KEY;
 
 /// A user, or a group: `uid:N` or `gid:N`. The group is the effective one of a process.
@@ -61,13 +62,7 @@ pub fn parse_name(text: &str) -> Result<(String, Account), String> {
 /// What a name is.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
     let form = "a name has 1 to 64 of the characters A-Z a-z 0-9 . _ - /";
-    is_name(name).then_some(()).ok_or(form)
-}
-
-/// D1: what an application can be called.
-fn is_name(name: &str) -> bool {
-    let is_one = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
-    (1..=64).contains(&name.len()) && name.bytes().all(is_one)
+    Name::is_valid(name).then_some(()).ok_or(form)
 }
 
 /// What is known of the name that a process has given itself.
@@ -112,7 +107,7 @@ pub fn take_caller(metadata: &mut Metadata) -> Option<String> {
     let said = metadata.get(CALLER_KEY).map(str::to_owned);
     // Of several, none is the one.
     let is_one = metadata.remove(CALLER_KEY) == 1;
-    said.filter(|name| is_one && is_name(name))
+    said.filter(|name| is_one && Name::is_valid(name))
 }
 
 #[cfg(test)]

@@ -79,9 +79,13 @@ impl Name {
     /// # Errors
     /// [`HelloError::Name`].
     pub fn new(name: &str) -> Result<Name, HelloError> {
+        Name::is_valid(name).then(|| Name(name.to_owned())).ok_or(HelloError::Name)
+    }
+
+    /// Whether an application can have this name.
+    pub fn is_valid(name: &str) -> bool {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
-        let fits = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_allowed);
-        if fits { Ok(Name(name.to_owned())) } else { Err(HelloError::Name) }
+        (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
     }
 
     /// The name.
