@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub applications: Vec<ApplicationStats>,
     /// Of applications that have gone.
     pub gone: Gone,
-    /// Rows that are left out.
+    /// Rows that are left out: each application has them together in rows without a method.
     pub rows_left_out: usize,
     /// By number.
     pub runtimes: Vec<RuntimeStats>,
@@ -57,7 +57,7 @@ pub struct ApplicationStats {
 }
 
 impl Snapshot {
-    /// Of all applications, or of one, with at most so many rows.
+    /// Of all applications, or of one, with at most so many rows that have a method.
     pub fn take(world: &World<'_>, only: Option<Number>, rows_max: usize) -> Snapshot {
         let mut snapshot = Snapshot {
             time: SystemClock::default().now(),
@@ -72,10 +72,9 @@ impl Snapshot {
             only.is_none_or(|only| application.number() == only)
         };
         for application in world.applications().into_iter().filter(is_meant) {
-            let all = application.stats().rows();
-            let rows = all[..all.len().min(left)].to_vec();
-            left -= rows.len();
-            snapshot.rows_left_out += all.len() - rows.len();
+            let (rows, left_out) = application.stats().rows_within(left);
+            left = left.saturating_sub(rows.len());
+            snapshot.rows_left_out += left_out;
             snapshot.applications.push(one(world, application, rows));
         }
         snapshot

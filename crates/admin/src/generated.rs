@@ -6358,7 +6358,8 @@ mod generated {
             &self.applications
         }
 
-        /// Methods that are left out, since an answer has at most 4096.
+        /// Methods without numbers of their own, since an answer has at most 4096 of those. They are
+        /// counted together: each application has them in calls without a method.
         ///
         /// `uint64 methods_left_out = 3`
         pub fn methods_left_out(&self) -> u64 {

@@ -27,6 +27,11 @@ impl Default for LogLinear {
 }
 
 impl LogLinear {
+    /// Counts what another one has counted.
+    pub fn add(&mut self, other: &LogLinear) {
+        self.buckets.iter_mut().zip(other.buckets.iter()).for_each(|(sum, count)| *sum += count);
+    }
+
     /// Counts a value.
     #[inline]
     pub fn record(&mut self, value: u64) {

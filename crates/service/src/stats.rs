@@ -132,6 +132,24 @@ impl Stats {
         &self.rows
     }
 
+    /// At most so many rows, and how many have none of their own there: those are counted together,
+    /// without a method, in rows by way.
+    pub fn rows_within(&self, rows_max: usize) -> (Vec<Row>, usize) {
+        let (own, others) = self.rows.split_at(self.rows.len().min(rows_max));
+        let mut rows = own.to_vec();
+        for other in others {
+            let is_it = |row: &&mut Row| row.method.is_none() && row.way == other.way;
+            match rows.iter_mut().find(is_it) {
+                Some(row) => {
+                    row.sums.add(&other.sums);
+                    row.latency.add(&other.latency);
+                }
+                None => rows.push(Row { method: None, ..other.clone() }),
+            }
+        }
+        (rows, others.len())
+    }
+
     /// Requests of the application that did not become calls.
     pub fn refused(&self) -> u64 {
         self.refused

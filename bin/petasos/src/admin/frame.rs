@@ -251,7 +251,7 @@ impl Frame {
         let [calls, engines] = self.tables_within(terminal_width());
         let mut text = format!("{}\n\n{calls}\n{engines}", self.summary());
         if self.left_out > 0 {
-            text.push_str(&format!("{} methods are left out\n", self.left_out));
+            text.push_str(&format!("{} methods are counted together\n", self.left_out));
         }
         text
     }

@@ -56,7 +56,7 @@ fn text(answer: &proto::StatsResponse) -> String {
     text.push_str(&table(&head, &engines.collect::<Vec<_>>()));
     if answer.methods_left_out() > 0 {
         let left_out = answer.methods_left_out();
-        text.push_str(&format!("{left_out} methods are left out: name an application\n"));
+        text.push_str(&format!("{left_out} methods are counted together: name an application\n"));
     }
     text
 }

@@ -74,7 +74,11 @@ impl Page<'_> {
         self.head("applications", "gauge", "Applications that are attached.")?;
         self.line("applications", "", "", self.snapshot.applications.len())?;
         let name = "methods_left_out";
-        self.head(name, "gauge", "Methods that this page leaves out, since there are too many.")?;
+        self.head(
+            name,
+            "gauge",
+            "Methods that this page has together, as (others), since there are too many.",
+        )?;
         self.line(name, "", "", self.snapshot.rows_left_out)
     }
 

@@ -244,5 +244,15 @@ fn schemas_of_many_methods_do_not_make_more_rows_than_there_may_be() {
         assert!(own.iter().all(|row| ended(&row.sums, Code::Ok) == 2));
         let [rest] = rest[..] else { panic!("one row for all others") };
         assert_eq!((rest.sums.begun, ended(&rest.sums, Code::Ok)), (400, 400));
+        // A copy with fewer rows has the same sums.
+        let application = world.hub.application(app.number).unwrap();
+        for rows_max in [0, 10, ROWS_MAX + 1] {
+            let (some, left_out) = application.stats().rows_within(rows_max);
+            let is_exact = some.iter().filter(|row| row.method.is_some()).count();
+            assert_eq!((is_exact, left_out), (rows_max.min(ROWS_MAX), ROWS_MAX + 1 - rows_max));
+            assert_eq!(some.iter().map(|row| row.sums.begun).sum::<u64>(), 2 * methods as u64);
+            let counts = some.iter().flat_map(|row| row.latency.counts());
+            assert_eq!(counts.map(|(_, count)| count).sum::<u64>(), 2 * methods as u64);
+        }
     }
 }
