@@ -144,7 +144,12 @@ impl Control {
 
     /// Forgets policies that nobody has any more.
     fn forget_unused(&mut self) {
-        self.known.retain(|_, known| Arc::strong_count(&known.made.policy) > 1);
+        // What stands for an engine that was taken out holds its policy: that goes after it.
+        let mut before = usize::MAX;
+        while self.known.len() < before {
+            before = self.known.len();
+            self.known.retain(|_, known| Arc::strong_count(&known.made.policy) > 1);
+        }
     }
 }
 
@@ -260,4 +265,27 @@ fn is_same(one: &Arc<dyn Policy>, other: &Arc<dyn Policy>) -> bool {
 
 fn address(policy: &Arc<dyn Policy>) -> usize {
     Arc::as_ptr(policy).cast::<()>() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use petasos_engine::Without;
+
+    use super::*;
+    use crate::made::Kind;
+
+    #[test]
+    fn a_policy_is_forgotten_with_what_stands_for_its_engine() {
+        let mut control = Control::default();
+        // Many, since the order in which they are looked at is any.
+        for _ in 0..64 {
+            let kind = Kind::built_in("null").expect("it is one");
+            let made = Made::new(kind, "").expect("it is right");
+            let absent = made.absent(Without::Open);
+            control.know(Known { made, rule: None });
+            control.know(Known { made: absent, rule: None });
+        }
+        control.forget_unused();
+        assert_eq!(control.known.len(), 0);
+    }
 }

@@ -78,6 +78,16 @@ pub struct LeftPlugin {
 }
 
 impl LeftPlugin {
+    /// Whether this has become of a plug-in, which may be there again.
+    pub fn is(&self, plugin: &Plugin) -> bool {
+        plugin.watch.as_ref().is_some_and(|watch| watch.is_of_same(&self.watch))
+    }
+
+    /// Whether both are of the same plug-in.
+    pub fn is_same(&self, other: &LeftPlugin) -> bool {
+        self.watch.is_of_same(&other.watch)
+    }
+
     /// Whether it is still in the process's memory, and why: its policies or engines are used, or
     /// the system keeps it.
     pub fn mapping(&self) -> Mapping {

@@ -118,6 +118,11 @@ impl fmt::Debug for Object {
 }
 
 impl Watch {
+    /// Whether both tell of the same object.
+    pub fn is_of_same(&self, other: &Watch) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// How it is now.
     pub fn mapping(&self) -> Mapping {
         // Acquire: with the store in `Object::drop`. Who sees that it is gone, sees it gone.

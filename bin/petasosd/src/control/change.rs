@@ -44,8 +44,10 @@ pub fn change(
             Ok(line) => done.push(line),
             Err(error) => {
                 let not_undone = changer.roll_back();
+                let left = std::mem::take(&mut changer.left);
                 drop(changer);
                 world.control.forget_unused();
+                world.control.remember_left(left);
                 let (step, steps, error) = (index + 1, steps.len(), Box::new(error));
                 return Err(ChangeFailed { step, steps, error, not_undone });
             }
@@ -77,7 +79,7 @@ pub(super) struct Changer<'c, 'w> {
     /// Schemas whose files are removed once all steps are done.
     evicted: Vec<Digest>,
     begun: Vec<Begun>,
-    /// Plug-ins that are unloaded or replaced.
+    /// Plug-ins that are unloaded or replaced, or put out of place by undoing.
     pub(super) left: Vec<LeftPlugin>,
 }
 
@@ -335,7 +337,7 @@ impl Changer<'_, '_> {
             }
             Undo::Quotas(quotas) => control.quotas = *quotas,
             Undo::Names(names) => control.names = names,
-            Undo::Plugins(plugins) => control.plugins = plugins,
+            Undo::Plugins(plugins) => self.put_back(plugins),
             Undo::Gathering(gathered) => {
                 control.gathering.iter().for_each(|switch| switch.set(gathered));
             }

@@ -121,6 +121,7 @@ impl World<'_> {
         // Applications that have attached since have engines of rules that are gone. Others keep
         // what operators have made of theirs.
         not_undone.extend(changer.conform_from(next).err().map(|error| error.to_string()));
+        let plugins_left = std::mem::take(&mut changer.left);
         drop(changer);
         match (kept.changes.len(), not_undone.is_empty()) {
             (0, _) => {}
@@ -130,6 +131,7 @@ impl World<'_> {
             }
         }
         self.control.forget_unused();
+        self.control.remember_left(plugins_left);
         let left = self.control.kept.as_ref().map_or(0, |kept| kept.changes.len());
         Ok(Undone { left, not_undone })
     }

@@ -154,6 +154,12 @@ impl Changer<'_, '_> {
         &mut self.world.control.plugins
     }
 
+    /// Puts the plug-ins in place that there were before.
+    pub(super) fn put_back(&mut self, before: Plugins) {
+        let put_out = std::mem::replace(&mut self.world.control.plugins, before);
+        put_out.iter().for_each(|plugin| self.left(plugin));
+    }
+
     fn left(&mut self, plugin: &Arc<Plugin>) {
         self.left.extend(plugin.left());
     }
@@ -180,10 +186,18 @@ impl Successors {
 }
 
 impl Control {
-    /// Remembers plug-ins that were unloaded or replaced, as long as they are mapped.
+    /// Remembers plug-ins that were unloaded or replaced, as long as they are mapped, and not those
+    /// that are there again.
     pub(super) fn remember_left(&mut self, left: Vec<LeftPlugin>) {
-        self.left.extend(left);
-        self.left.retain(|one| one.mapping() != Mapping::Unmapped);
+        for one in left {
+            if !self.left.iter().any(|known| known.is_same(&one)) {
+                self.left.push(one);
+            }
+        }
+        let plugins = &self.plugins;
+        self.left.retain(|one| {
+            one.mapping() != Mapping::Unmapped && !plugins.iter().any(|there| one.is(there))
+        });
         let excess = self.left.len().saturating_sub(LEFT_MAX);
         self.left.drain(..excess);
     }

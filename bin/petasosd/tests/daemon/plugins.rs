@@ -141,6 +141,36 @@ fn a_plugin_is_loaded_replaced_with_its_state_and_unloaded_while_calls_run() {
 }
 
 #[test]
+fn those_that_were_left_are_listed_while_something_of_them_is_in_memory() {
+    let Some(first) = compile("tests/c/count.c", "LIMIT=3") else { return };
+    let second = compile_with("tests/c/count.c", &["LIMIT=5", "STATE_VERSION=2u"]).unwrap();
+    let stays = compile("tests/c/faulty.c", "FAULT=STAYS_MAPPED").expect("there is a compiler");
+    let daemon = Daemon::start("plugin-left", None);
+    let operator = Operator::of(&daemon);
+    let _application = daemon.attach("client");
+    let left = |name: &str, is_used| (name.to_owned(), is_used);
+    operator.change(&[&load("mine", &first), &add]);
+    let before = listed(&operator);
+    let chain = operator.keep((0, 0), &[&load("mine", &second)]);
+    assert_eq!(listed(&operator).1, [left("mine", true)], "what undoes the change holds it");
+    assert_eq!(operator.undo(chain), Ok(0));
+    assert_eq!(listed(&operator), before, "the first is there again, the second has gone");
+    operator.keep((0, 0), &[&load("mine", &second)]);
+    operator.change(&[&|mut step| {
+        step.set_quota_mut().quota_mut().set_application("late").set_items_max(7);
+    }]);
+    assert_eq!(listed(&operator).1, [], "nothing undoes it any more");
+    // What undoing puts out, and what a change that fails had put in, is told if it stays mapped.
+    let chain = operator.keep((0, 0), &[&load("other", &stays)]);
+    assert_eq!(operator.undo(chain), Ok(0));
+    assert_eq!(listed(&operator).1, [left("other", false)]);
+    operator.fails(&[&load("third", &stays), &|mut step| {
+        step.remove_policy_mut().set_id(77);
+    }]);
+    assert_eq!(listed(&operator).1, [left("other", false), left("third", false)]);
+}
+
+#[test]
 fn engines_of_a_plugin_are_attached_configured_and_upgraded_by_operators() {
     let Some(object) = compile("examples/refuse.c", "STATE_VERSION=1u") else { return };
     let daemon = Daemon::start("plugin-engine", None);

@@ -10,11 +10,11 @@ use crate::support::Daemon;
 /// A chain that the service names.
 const NEW: (u64, u32) = (0, 0);
 
-type Steps<'a> = &'a [&'a dyn Fn(StepMut<'_>)];
+pub type Steps<'a> = &'a [&'a dyn Fn(StepMut<'_>)];
 
 impl Operator {
     /// Makes a change that can be undone for a while, behind so many of its chain. Gives the chain.
-    fn keep(&self, of: (u64, u32), steps: Steps<'_>) -> u64 {
+    pub fn keep(&self, of: (u64, u32), steps: Steps<'_>) -> u64 {
         self.try_keep(of, 600, steps).unwrap()
     }
 
@@ -32,7 +32,7 @@ impl Operator {
     }
 
     /// Undoes the last change of a chain. Gives how many are left.
-    fn undo(&self, chain: u64) -> Result<u32, (Code, String)> {
+    pub fn undo(&self, chain: u64) -> Result<u32, (Code, String)> {
         let mut request = UndoRequest::new();
         request.edit().set_chain(chain);
         let undone = self.ask(request, |client, request| client.undo(request));
