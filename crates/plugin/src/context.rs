@@ -20,8 +20,7 @@ use petasos_engine::{
     Code, Declare, Direction, FieldError, FieldId, FieldKind, Item, ItemKind, MethodId, Status,
     Value, Work,
 };
-
-use crate::abi::Failure;
+use petasos_plugin_abi::{self as abi, Failure};
 
 /// A plug-in's engine may declare so many fields.
 pub(crate) const FIELDS_MAX: usize = 1024;
@@ -272,13 +271,13 @@ impl Facts {
     pub(crate) fn of(work: &Work<'_>, item: &Item) -> Facts {
         let call = work.call(item);
         let flags = [
-            call.is_stream,
-            call.is_idempotent,
-            call.is_sealed,
-            work.direction(item) == call.requests,
-            work.direction(item) == Direction::Inbound,
+            (call.is_stream, abi::IS_STREAM),
+            (call.is_idempotent, abi::IS_IDEMPOTENT),
+            (call.is_sealed, abi::IS_SEALED),
+            (work.direction(item) == call.requests, abi::IS_FROM_CALLER),
+            (work.direction(item) == Direction::Inbound, abi::IS_INBOUND),
         ];
-        let flags = flags.iter().enumerate().map(|(bit, is_set)| u32::from(*is_set) << bit).sum();
+        let flags = flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum();
         Facts {
             call: work.call_id(item).to_number(),
             now_ns: work.now().as_nanos(),
@@ -298,43 +297,54 @@ impl Facts {
 
 /// The number of a kind of items.
 pub(crate) fn kind_number(kind: ItemKind) -> u32 {
-    match kind {
-        ItemKind::Request => 0,
-        ItemKind::Message => 1,
-        ItemKind::Close => 2,
-        ItemKind::Cancel => 3,
-        ItemKind::Head => 4,
-        ItemKind::End => 5,
-    }
+    let kind = match kind {
+        ItemKind::Request => abi::ItemKind::Request,
+        ItemKind::Message => abi::ItemKind::Message,
+        ItemKind::Close => abi::ItemKind::Close,
+        ItemKind::Cancel => abi::ItemKind::Cancel,
+        ItemKind::Head => abi::ItemKind::Head,
+        ItemKind::End => abi::ItemKind::End,
+    };
+    kind as u32
 }
 
 /// The number of a kind of fields.
 pub(crate) fn field_kind_number(kind: FieldKind) -> u32 {
-    FIELD_KINDS.iter().position(|known| *known == kind).expect("all are listed") as u32
+    let kind = match kind {
+        FieldKind::Bool => abi::FieldKind::Bool,
+        FieldKind::Signed => abi::FieldKind::Signed,
+        FieldKind::Unsigned => abi::FieldKind::Unsigned,
+        FieldKind::Float => abi::FieldKind::Float,
+        FieldKind::Text => abi::FieldKind::Text,
+        FieldKind::Bytes => abi::FieldKind::Bytes,
+    };
+    kind as u32
 }
 
 /// The kind of fields of a number; none for *any*.
 pub(crate) fn field_kind(number: u32) -> Result<Option<FieldKind>, Failure> {
-    if number == ANY_KIND {
+    if number == abi::ANY_KIND {
         return Ok(None);
     }
-    FIELD_KINDS.get(number as usize).copied().map(Some).ok_or(Failure::Invalid)
+    let kind = abi::FieldKind::from_number(number).ok_or(Failure::Invalid)?;
+    Ok(Some(match kind {
+        abi::FieldKind::Bool => FieldKind::Bool,
+        abi::FieldKind::Signed => FieldKind::Signed,
+        abi::FieldKind::Unsigned => FieldKind::Unsigned,
+        abi::FieldKind::Float => FieldKind::Float,
+        abi::FieldKind::Text => FieldKind::Text,
+        abi::FieldKind::Bytes => FieldKind::Bytes,
+    }))
 }
 
-const ANY_KIND: u32 = 255;
-const FIELD_KINDS: [FieldKind; 6] = [
-    FieldKind::Bool,
-    FieldKind::Signed,
-    FieldKind::Unsigned,
-    FieldKind::Float,
-    FieldKind::Text,
-    FieldKind::Bytes,
-];
-const CODE_MAX: u32 = 16;
+/// What a function of the service returns.
+pub(crate) fn returned(result: Result<(), Failure>) -> i32 {
+    result.map_or_else(|failure| failure as i32, |()| abi::OK)
+}
 
 /// The status of a verdict other than *pass*.
 pub(crate) fn status(plugin: &str, verdict: u32, said: String) -> Status {
-    if verdict > CODE_MAX {
+    if abi::Code::from_number(verdict).is_none() {
         return Status::internal(format!("the plug-in `{plugin}` decides {verdict}"));
     }
     Status::new(Code::from_number(verdict), said)

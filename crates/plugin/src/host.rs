@@ -7,9 +7,9 @@
 use std::slice;
 
 use petasos_engine::Value;
+use petasos_plugin_abi::{ABI_VERSION, Bytes, CValue, Failure, Host};
 
-use crate::abi::{ABI_VERSION, Bytes, CValue, Failure, Host, returned};
-use crate::context::{self, field_kind, field_kind_number};
+use crate::context::{self, field_kind, field_kind_number, returned};
 
 /// What objects are given.
 pub(crate) static HOST: Host = Host {

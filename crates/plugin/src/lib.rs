@@ -20,7 +20,6 @@
 //! Boundary rule: knows the engines' interface only; neither the service nor where messages lie. It
 //! reads files and starts children when a plug-in is loaded or configured, never while calls run.
 
-mod abi;
 mod context;
 mod host;
 mod name;
@@ -32,10 +31,9 @@ mod trial;
 #[cfg(feature = "wasm")]
 mod wasm;
 
-pub use abi::ABI_VERSION;
-pub use name::{NAME_BYTES_MAX, NAMES_MAX, NameError};
-pub use native::{STATE_BYTES_MAX, TEXT_BYTES_MAX};
+pub use name::{NAMES_MAX, NameError};
 pub use object::{Mapping, OBJECT_BYTES_MAX, ObjectError, Watch};
+pub use petasos_plugin_abi::{ABI_VERSION, NAME_BYTES_MAX, STATE_BYTES_MAX, TEXT_BYTES_MAX};
 pub use plugin::{LoadError, Plugin};
 pub use trial::{Trial, TrialError, run_trial};
 #[cfg(feature = "wasm")]

@@ -6,10 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use petasos_plugin_abi::{NAME_BYTES_MAX, is_name};
 use thiserror::Error;
 
-/// A name has at most so many bytes.
-pub const NAME_BYTES_MAX: usize = 64;
 /// So many different names can be used in the lifetime of a process.
 pub const NAMES_MAX: usize = 1024;
 
@@ -26,12 +25,6 @@ pub enum NameError {
 }
 
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-
-/// Whether this can name a kind.
-pub(crate) fn is_name(name: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_part)
-}
 
 /// The name, for as long as the process runs.
 pub(crate) fn lasting(name: &str) -> Result<&'static str, NameError> {

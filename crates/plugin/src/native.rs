@@ -14,18 +14,15 @@ use petasos_engine::{
     Declare, Decompose, Direction, Engine, FieldError, Item, MethodId, Policy, PolicyError,
     PolicyKind, State, Status, Version, Work,
 };
+use petasos_plugin_abi::{
+    Bytes, CItem, OK, PASS, STATE_BYTES_MAX, Say, TEXT_BYTES_MAX, WRONG_STATE,
+};
 use serde::de::IgnoredAny;
 use serde_json::{Value as Json, json};
 
-use crate::abi::{Bytes, CItem, PASS, Say, WRONG_STATE};
 use crate::context::{self, Context, Doing, Facts, Field};
 use crate::host::HOST;
 use crate::object::{Object, Table, Watch};
-
-/// The longest reason or text of a status that a plug-in may say, in bytes.
-pub const TEXT_BYTES_MAX: usize = 1024;
-/// The longest state or report, in bytes.
-pub const STATE_BYTES_MAX: usize = 1 << 20;
 
 /// A kind of policy that a shared object has.
 #[derive(Clone, Debug)]
@@ -256,7 +253,7 @@ fn checked(table: &Table, state: Option<&State>) -> Result<Bytes, PolicyError> {
 fn refused(table: &Table, result: i32, why: String) -> Result<(), PolicyError> {
     let kind = table.name.to_owned();
     match result {
-        0 => Ok(()),
+        OK => Ok(()),
         WRONG_STATE => Err(PolicyError::State { kind, why }),
         _ => Err(PolicyError::Configuration { kind, why }),
     }
@@ -269,7 +266,7 @@ pub(crate) fn accepted(
     said: String,
     error: Option<FieldError>,
 ) -> Result<(), FieldError> {
-    if result == 0 {
+    if result == OK {
         return Ok(());
     }
     let unknown = || FieldError::Unknown { method: method.to_owned(), path: said };

@@ -20,19 +20,18 @@ use std::sync::Arc;
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
 use petasos_base::sync::{AtomicU32, Ordering};
+use petasos_plugin_abi::{
+    ABI_VERSION, Bytes, Create, CreateEngine, Decide, Destroy, Method, NAME_BYTES_MAX, RawTable,
+    SYMBOL, Say,
+};
 use rustix::fs::{MemfdFlags, SealFlags};
 use thiserror::Error;
 
-use crate::abi::{
-    ABI_VERSION, Bytes, Create, CreateEngine, Decide, Destroy, Method, RawTable, Say,
-};
-use crate::name::{self, NAME_BYTES_MAX, NameError};
+use crate::name::{self, NameError};
 
 /// An object's file has at most so many bytes.
 pub const OBJECT_BYTES_MAX: u64 = 64 << 20;
 
-/// The one symbol of an object.
-const SYMBOL: &str = "petasos_plugin";
 /// Asks the loader for an object that is there, and loads none (`dlfcn.h`).
 const RTLD_NOLOAD: i32 = 4;
 

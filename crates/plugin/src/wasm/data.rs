@@ -12,7 +12,7 @@ pub(super) struct Data {
     pub(super) memory: Option<Memory>,
     /// The call that goes on.
     pub(super) token: u64,
-    /// By number: configuration, state, the name of a method.
+    /// By their numbers ([`Input`](petasos_plugin_abi::Input)).
     pub(super) inputs: [Option<Arc<str>>; 3],
     pub(super) facts: Facts,
 }

@@ -6,12 +6,12 @@ use petasos_engine::{
     Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId, State, Status,
     Version, Work,
 };
+use petasos_plugin_abi::{PASS, STATE_BYTES_MAX, TEXT_BYTES_MAX};
 
 use super::instance::Instance;
 use super::{Rule, Shared};
-use crate::abi::PASS;
 use crate::context::{self, Context, Doing, Facts, Field};
-use crate::native::{STATE_BYTES_MAX, TEXT_BYTES_MAX, accepted, json_text};
+use crate::native::{accepted, json_text};
 
 pub(super) struct WasmEngine {
     shared: Arc<Shared>,

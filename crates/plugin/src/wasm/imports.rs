@@ -4,11 +4,11 @@
 //! have the service work for longer than it may work itself.
 
 use petasos_engine::{FieldKind, Value};
+use petasos_plugin_abi::{Fact, Failure};
 use wasmi::{Caller, Error, Linker, Memory, TrapCode};
 
 use super::data::Data;
-use crate::abi::{Failure, returned};
-use crate::context::{self, field_kind, field_kind_number};
+use crate::context::{self, field_kind, field_kind_number, returned};
 
 /// What any function costs, in fuel.
 const CALL_FUEL: u64 = 32;
@@ -176,21 +176,21 @@ fn remove_metadata(mut host: Host<'_>, key: i32, key_len: i32) -> Result<i32, Er
 /// A fact about the item, by its number.
 fn item(mut host: Host<'_>, what: i32) -> Result<i64, Error> {
     charge(&mut host, 0)?;
+    let Some(what) = Fact::from_number(what.cast_unsigned()) else { return Ok(0) };
     let facts = &host.data().facts;
     let fact = match what {
-        0 => facts.call,
-        1 => facts.now_ns,
-        2 => facts.arrived_ns,
-        3 => facts.deadline_ns,
-        4 => facts.kind.into(),
-        5 => facts.flags.into(),
-        6 => facts.application.into(),
-        7 => facts.peer.into(),
-        8 => facts.method.into(),
-        9 => facts.bytes.into(),
-        10 => facts.status.into(),
-        11 => facts.attempt.into(),
-        _ => 0,
+        Fact::Call => facts.call,
+        Fact::Now => facts.now_ns,
+        Fact::Arrived => facts.arrived_ns,
+        Fact::Deadline => facts.deadline_ns,
+        Fact::Kind => facts.kind.into(),
+        Fact::Flags => facts.flags.into(),
+        Fact::Application => facts.application.into(),
+        Fact::Peer => facts.peer.into(),
+        Fact::Method => facts.method.into(),
+        Fact::Bytes => facts.bytes.into(),
+        Fact::Status => facts.status.into(),
+        Fact::Attempt => facts.attempt.into(),
     };
     Ok(fact.cast_signed())
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use wasmi::{Config, EnforcedLimits, Error, Linker, Module, Store, StoreLimitsBuilder, TypedFunc};
+use petasos_plugin_abi::{ABI_VERSION, Input, OK, TEXT_BYTES_MAX, WRONG_STATE};
+use wasmi::{
+    CompilationMode, Config, EnforcedLimits, Error, Linker, Module, Store, StoreLimitsBuilder,
+    TypedFunc,
+};
 
 use super::data::Data;
 use super::{MAKING_FUEL, WasmError, imports};
-use crate::abi::{ABI_VERSION, WRONG_STATE};
 use crate::context::{self, Context, Doing, Facts};
-use crate::native::TEXT_BYTES_MAX;
 
 /// Entries of all tables of a module.
 const TABLE_MAX: usize = 10_000;
@@ -140,7 +142,7 @@ impl Instance {
         });
         let said = context.into_said().0;
         match result.map_err(failed)? {
-            0 => Ok(Instance { store, fuel: limits.fuel, method, item, decompose }),
+            OK => Ok(Instance { store, fuel: limits.fuel, method, item, decompose }),
             WRONG_STATE => Err(Refusal::State(said)),
             _ => Err(Refusal::Configuration(said)),
         }
@@ -152,7 +154,7 @@ impl Instance {
     /// Here and below: the module was cut off, and is in no state to be called again.
     pub(super) fn method(&mut self, token: u64, number: u32, name: &str) -> Result<i32, String> {
         let Some(method) = self.method else { return Ok(0) };
-        self.store.data_mut().inputs[2] = Some(name.into());
+        self.store.data_mut().inputs[Input::Method as usize] = Some(name.into());
         self.ready(token, MAKING_FUEL)?;
         ended(method.call(&mut self.store, number.cast_signed()))
     }
