@@ -213,6 +213,17 @@ fn what_the_service_does_for_it_uses_fuel() {
 }
 
 #[test]
+fn what_is_first_used_late_costs_no_more_than_what_it_does() {
+    // A function that is long and does nothing, and that sample calls do not call.
+    let rest = "(drop (i32.add (i32.const 1) (i32.const 2)))".repeat(5000);
+    let rare = format!("(func $rare (if (i32.const 0) (then {rest})))");
+    let module =
+        at_100("(call $rare)").replace("(func $forever", &format!("{rare} (func $forever"));
+    let (mut rig, policy) = rig(&module, r#"{"fuel": 1000}"#);
+    assert_eq!(rig.request("alice", 100), passed(), "{}", policy.report());
+}
+
+#[test]
 fn its_memory_is_limited() {
     // It ends the call with RESOURCE_EXHAUSTED if it cannot have 15 more pages of 64 KiB.
     let grow = "(if (i32.eq (memory.grow (i32.const 15)) (i32.const -1))

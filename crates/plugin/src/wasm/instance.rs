@@ -55,6 +55,8 @@ impl Code {
         let mut config = Config::default();
         config.consume_fuel(true).enforced_limits(EnforcedLimits::strict());
         config.set_max_recursion_depth(DEPTH_MAX);
+        // Otherwise functions are compiled when they are first called, with that call's fuel.
+        config.compilation_mode(CompilationMode::Eager);
         let engine = wasmi::Engine::new(&config);
         let unusable = |error: Error| WasmError::Module(error.to_string());
         let module = Module::new(&engine, module).map_err(unusable)?;
