@@ -16,12 +16,13 @@ struct Step {
 }
 
 /// Cheap steps come first, so that small mistakes are found in seconds.
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
     Step { name: "clippy", what: "lints, as errors", run: clippy },
     Step { name: "test", what: "tests", run: tests },
+    Step { name: "templates", what: "projects that users copy", run: templates },
     Step { name: "peers", what: "what the peers of the benchmark share", run: peers },
     Step { name: "backends", what: "DPDK and libfabric, linted and tested", run: backends },
     Step { name: "doc", what: "documentation, warnings as errors", run: doc },
@@ -98,7 +99,31 @@ fn tests(root: &Path) -> TaskResult {
     // Policies as WebAssembly modules, which the default build leaves out.
     let wasm = ["--package", "petasos-plugin", "--features", "wasm", "--all-targets"];
     cargo(root, &[&["clippy"], &wasm[..], &["--", "-D", "warnings"]].concat())?;
-    cargo(root, &["test", "--package", "petasos-plugin", "--features", "wasm", "--test", "wasm"])
+    let wasm = ["--package", "petasos-plugin", "--features", "wasm", "--test", "wasm"];
+    cargo(root, &[&["test"], &wasm[..], &["--test", "rust"]].concat())
+}
+
+/// Projects outside of the workspace, which tests of `petasos-plugin` build and load.
+const TEMPLATE: &str = "templates/plugin/Cargo.toml";
+const PROBE: &str = "crates/plugin/tests/probe/Cargo.toml";
+
+/// Checks the template of plug-ins as its author would, and what only modules have.
+fn templates(root: &Path) -> TaskResult {
+    let folder = target_folder(root, "templates");
+    let folder = folder.to_str().ok_or("the target folder's name is not UTF-8")?;
+    let options = ["--release", "--locked", "--target-dir", folder, "--manifest-path"];
+    let strict = ["--", "-D", "warnings"];
+    for project in [TEMPLATE, PROBE] {
+        cargo(root, &["fmt", "--check", "--manifest-path", project])?;
+        let lint = [&["clippy", "--all-targets"], &options[..], &[project], &strict].concat();
+        cargo(root, &lint)?;
+    }
+    cargo(root, &[&["test"], &options[..], &[TEMPLATE]].concat())?;
+    if !tools::has_target(tools::MODULE_TARGET) {
+        return skips::skip(root, "wasm32", "there is no target for modules");
+    }
+    let module = ["--package", "petasos-plugin-sdk", "--target", tools::MODULE_TARGET];
+    cargo(root, &[&["clippy"], &module[..], &strict].concat())
 }
 
 /// Features with a backend in a separate crate, and the system library that it needs, by its name

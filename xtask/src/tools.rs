@@ -47,6 +47,27 @@ const LIBRARIES: [(&str, &[&str]); 2] = [
     ("libdpdk", &["libdpdk-dev", "libclang-dev", "pkg-config"]),
 ];
 
+/// The target of plug-ins that are WebAssembly modules.
+pub const MODULE_TARGET: &str = "wasm32-unknown-unknown";
+
+/// Whether the toolchain can build for `target`.
+pub fn has_target(target: &str) -> bool {
+    let mut command = Command::new("rustc");
+    let output = command.args(["--print", "target-libdir", "--target", target]).output();
+    let folder = output.map(|output| output.stdout).unwrap_or_default();
+    Path::new(String::from_utf8_lossy(&folder).trim()).is_dir()
+}
+
+/// Has rustup fetch what the target of modules needs (20 MB), if there is a rustup.
+fn install_target() {
+    let add = ["target", "add", MODULE_TARGET];
+    let has_it = has_target(MODULE_TARGET)
+        || is_installed("rustup") && run(Command::new("rustup").args(add)).is_ok();
+    if !has_it {
+        println!("missing: the target {MODULE_TARGET}. Install with: rustup {}", add.join(" "));
+    }
+}
+
 /// Whether pkg-config finds `library`.
 pub fn has_library(library: &str) -> bool {
     let mut command = Command::new("pkg-config");
@@ -59,9 +80,10 @@ pub fn is_installed(program: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Installs what is missing, if this is a Debian machine and we are root; otherwise says what is
-/// missing and goes on: the steps that need it speak for themselves.
+/// Installs what is missing, programs if this is a Debian machine and we are root; otherwise says
+/// what is missing and goes on: the steps that need it speak for themselves.
 pub fn install_missing() -> TaskResult {
+    install_target();
     let tools = TOOLS.iter().filter(|tool| !is_installed(tool.program)).map(|tool| tool.package);
     let libraries = LIBRARIES.iter().filter(|(library, _)| !has_library(library));
     let packages = libraries.flat_map(|(_, packages)| packages.iter().copied());
@@ -139,6 +161,12 @@ mod tests {
     fn programs_are_found_on_the_path() {
         assert!(is_installed("sh"));
         assert!(!is_installed("no-such-program-anywhere"));
+    }
+
+    #[test]
+    fn targets_are_found_in_the_toolchain() {
+        assert!(has_target(crate::sanitize::TARGET));
+        assert!(!has_target("no-such-target-anywhere"));
     }
 
     #[test]

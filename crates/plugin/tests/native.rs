@@ -1,15 +1,17 @@
 //! Shared objects, compiled from C here: what works, what is refused, and what is left of them.
 
 mod support;
+#[path = "support/trial.rs"]
+mod trial;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
-use petasos_engine::{Code, Metadata, Policy, PolicyError, PolicyKind, State};
+use petasos_engine::{Code, Metadata, PolicyError, PolicyKind, State};
 use petasos_plugin::{LoadError, Mapping, Plugin, TEXT_BYTES_MAX, Trial, TrialError};
 use support::{Outcome, Rig, make, passed};
+use trial::{limited, load, policy, trial};
 
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 const REFUSE: &str = r#"{"field": "name", "text": "mallory"}"#;
@@ -38,24 +40,6 @@ fn compile(source: &str, name: &str, definitions: &[&str]) -> Option<PathBuf> {
 
 fn faulty(fault: &str) -> Option<PathBuf> {
     compile("tests/c/faulty.c", fault, &[&format!("FAULT={fault}")])
-}
-
-/// The limit is long, since nothing that ends is to reach it.
-fn trial() -> Trial {
-    limited(Duration::from_secs(60))
-}
-
-fn limited(limit: Duration) -> Trial {
-    let program = PathBuf::from(env!("CARGO_BIN_EXE_petasos-plugin-try"));
-    Trial { program, arguments: Vec::new(), limit }
-}
-
-fn load(path: &Path) -> Result<Plugin, LoadError> {
-    Plugin::load(path, trial())
-}
-
-fn policy(plugin: &Plugin, configuration: &str, state: Option<&State>) -> Arc<dyn Policy> {
-    make(plugin, configuration, state).expect("the policy is made")
 }
 
 #[test]

@@ -11,6 +11,8 @@ pub const METHOD: (MethodId, &str) = (MethodId(3), "pkg.Service/Method");
 pub struct Rig {
     pub datapath: Datapath,
     pub schema: TestSchema,
+    /// Of the other end of calls.
+    pub identity: Option<Arc<str>>,
 }
 
 /// What became of a request.
@@ -24,11 +26,16 @@ pub enum Outcome {
 
 impl Rig {
     pub fn new(policy: &Arc<dyn Policy>) -> Rig {
+        Rig::told(policy).expect("it is content")
+    }
+
+    /// The same, unless the engine refuses the method.
+    pub fn told(policy: &Arc<dyn Policy>) -> Result<Rig, FieldError> {
         let mut schema = TestSchema::default();
         let mut datapath = Datapath::new(1000, 7);
         datapath.attach(0, Arc::clone(policy), &mut schema).expect("it is placed");
-        datapath.add_method(METHOD.0, METHOD.1, &mut schema).expect("it is content");
-        Rig { datapath, schema }
+        datapath.add_method(METHOD.0, METHOD.1, &mut schema)?;
+        Ok(Rig { datapath, schema, identity: None })
     }
 
     /// Makes a call with this `name` and `count`.
@@ -37,7 +44,8 @@ impl Rig {
     }
 
     pub fn request_with(&mut self, name: &str, count: u64, metadata: Metadata) -> Outcome {
-        let call = self.datapath.begin(call()).expect("there is room");
+        let call = Call { identity: self.identity.clone(), ..call() };
+        let call = self.datapath.begin(call).expect("there is room");
         let mut item = Submission::new(ItemKind::Request, Direction::Outbound, 100);
         item.metadata = metadata;
         let index = self.datapath.submit(call, item, Time::ZERO).expect("the call is there");
