@@ -231,8 +231,10 @@ fn said(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<&'static str>() {
         Ok(text) => (*text).to_owned(),
         Err(other) => {
-            // Its destructor might panic.
-            std::mem::forget(other);
+            // Its destructor might panic, too, and that panic's.
+            if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(other))) {
+                std::mem::forget(another);
+            }
             "nothing is said".to_owned()
         }
     }
