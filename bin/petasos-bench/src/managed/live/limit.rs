@@ -9,7 +9,7 @@ use serde_json::json;
 use super::operator::{Change, Done, Operator};
 use super::report::Report;
 use super::stage::{PairTurn, Stage, calls};
-use super::stages::{JOINED, asked_at_s, change_at_ends, changes, rate, rates, typical};
+use super::stages::{JOINED, asked_at_s, change_at_ends, changes, counted, rate, rates, typical};
 use crate::error::BenchError;
 use crate::managed::service::BARE;
 
@@ -33,7 +33,7 @@ pub fn run(seconds: f64) -> Result<Report, BenchError> {
     let limit = rounded(rate(&warm[0]) * PART);
     let duration = stage_time * STAGES.len() as u32;
     let (turns, done) = stage.turn(duration, || change(&operator, stage_time, limit))?;
-    report(seconds, limit, &turns[0], &done)
+    report(seconds, limit, &turns, &done)
 }
 
 /// Two digits of a number.
@@ -52,7 +52,13 @@ fn change(operator: &Operator, stage: Duration, limit: u64) -> Result<Vec<Done>,
     change_at_ends(stage, &[&attach, &open, &remove])
 }
 
-fn report(seconds: f64, limit: u64, turn: &PairTurn, done: &[Done]) -> Result<Report, BenchError> {
+fn report(
+    seconds: f64,
+    limit: u64,
+    turns: &[PairTurn],
+    done: &[Done],
+) -> Result<Report, BenchError> {
+    let [turn] = turns else { return Err("there is one application".into()) };
     let tally = &turn.tally;
     let typical = typical(tally, done);
     let [none, limited, open, removed] = typical[..] else { return Err("a stage is lost".into()) };
@@ -82,16 +88,11 @@ fn report(seconds: f64, limit: u64, turn: &PairTurn, done: &[Done]) -> Result<Re
         json!({ "limited": { "limit": limited / limit as f64 },
         "open": { "none": open / none }, "removed": { "none": removed / none } }),
     );
-    report.with("changes", changes(&["attach", "open", "remove"], tally, done));
-    report.with("lost", json!(turn.lost));
-    report.with("duplicated", json!(turn.duplicated));
+    report.with("changes", changes(&["attach", "open", "remove"], turns, done));
     let all: Vec<(f64, f64)> = rates(tally, 0, u64::MAX).collect();
     report.with("series", json!(all));
     report.tables.push(table(&typical, limit));
-    report.notes.push(format!(
-        "{} calls lost, {} run twice, of {}",
-        turn.lost, turn.duplicated, tally.sent
-    ));
+    report.notes.push(counted(turns));
     report.charts.push(chart(all, limit, &asked_at_s(tally, done)));
     Ok(report)
 }
@@ -149,11 +150,12 @@ mod tests {
         let done: Vec<_> = [500, 1000, 1500]
             .map(|ms| Done { asked_ns: ms * SLICE_NS, answered_ns: ms * SLICE_NS })
             .to_vec();
-        let report = report(2.5, 50_000, &turn, &done).expect("all stages are there");
+        let report = report(2.5, 50_000, &[turn], &done).expect("all stages are there");
         let ratios = &report.results["ratios"];
         assert_eq!(ratios["limited"]["limit"], 1.0, "{ratios}");
         assert_eq!(ratios["open"]["none"], 0.98);
-        assert_eq!(report.results["duplicated"], 1);
-        assert_eq!(report.results["changes"][1]["at_s"], 1.0);
+        let changes = &report.results["changes"];
+        assert_eq!((&changes["count"], &changes["duplicated"]), (&json!(3), &json!(1)));
+        assert_eq!(changes["made"][1]["at_s"], 1.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Two hosts whose services two applications share: the first has the load, the second is watched.
+//! Hosts whose services two applications share: the first has the load, the second is watched.
 
 use std::time::Duration;
 
@@ -19,11 +19,13 @@ pub const SERVER: &str = "server";
 const SECOND_CLIENT: &str = "second-client";
 const SECOND_SERVER: &str = "second-server";
 
-/// Services on two hosts, and applications.
+/// Services on hosts, and applications.
 pub struct Stage {
     // Applications end before their services.
     pairs: Vec<Pair>,
-    near: Service,
+    /// Of the clients' hosts: the first application's, and perhaps another of the second.
+    near: Vec<Service>,
+    /// Of the servers' host.
     far: Service,
 }
 
@@ -58,23 +60,48 @@ impl Stage {
     /// If one does not come up.
     pub fn start(near: Setup, far: Setup, shapes: &[Shape]) -> Result<Stage, BenchError> {
         let far = Service::start(SERVER_CORE, far)?;
-        let near = Service::start(CLIENT_CORE, near)?;
+        Stage::of(vec![Service::start(CLIENT_CORE, near)?], far, shapes)
+    }
+
+    /// Starts services with one setup, and two applications. Their servers share a service, and
+    /// each client has its own, as if it were on a host of its own: but on the same core.
+    ///
+    /// # Errors
+    /// If one does not come up.
+    pub fn start_apart(setup: Setup, shapes: &[Shape; 2]) -> Result<Stage, BenchError> {
+        let far = Service::start(SERVER_CORE, setup)?;
+        let near = [CLIENT_CORE; 2].map(|core| Service::start(core, setup));
+        Stage::of(near.into_iter().collect::<Result<_, _>>()?, far, shapes)
+    }
+
+    fn of(near: Vec<Service>, far: Service, shapes: &[Shape]) -> Result<Stage, BenchError> {
         let mut pairs = Vec::new();
-        for (shape, is_second) in shapes.iter().zip([false, true]) {
-            pairs.push(Pair::start(&near, &far, *shape, is_second)?);
+        for ((shape, is_second), near) in shapes.iter().zip([false, true]).zip(near.iter().cycle())
+        {
+            pairs.push(Pair::start(near, &far, *shape, is_second)?);
         }
         Ok(Stage { pairs, near, far })
     }
 
-    /// Whoever changes the first application's engines, at the client's host and at the server's.
+    /// Whoever changes the first application's engines and transport, at its client's host and at
+    /// its server's.
     ///
     /// # Errors
     /// If a service does not let this user.
     pub fn operators(&self) -> Result<[Operator; 2], BenchError> {
         Ok([
-            Operator::connect(&self.near.admin(), CLIENT)?,
+            Operator::connect(&self.near[0].admin(), CLIENT)?,
             Operator::connect(&self.far.admin(), SERVER)?,
         ])
+    }
+
+    /// Whoever changes the host of the second application's client.
+    ///
+    /// # Errors
+    /// If its service does not let this user.
+    pub fn second_operator(&self) -> Result<Operator, BenchError> {
+        let near = self.near.last().expect("there is a client's host");
+        Operator::connect(&near.admin(), SECOND_CLIENT)
     }
 
     /// Lets all applications call for `duration`, while `meanwhile` runs.
@@ -91,7 +118,7 @@ impl Stage {
         }
         let done = meanwhile();
         let turns = self.pairs.iter_mut().map(Pair::end).collect::<Result<_, _>>();
-        for service in [&mut self.near, &mut self.far] {
+        for service in self.near.iter_mut().chain([&mut self.far]) {
             if service.running.program.has_ended() {
                 return Err(format!("the {} has died", service.running.program.who()).into());
             }

@@ -76,13 +76,28 @@ pub fn asked_at_s(tally: &Tally, done: &[Done]) -> Vec<f64> {
     done.iter().map(at_s).collect()
 }
 
-/// The changes, for programs: what they were, when, and how long the operator waited.
-pub fn changes(names: &[&str], tally: &Tally, done: &[Done]) -> Value {
-    let rows = names.iter().zip(done).zip(asked_at_s(tally, done)).map(|((what, done), at_s)| {
+/// The changes, for programs: what they were, when, how long the operator waited, and what they
+/// have done to the calls of all applications.
+pub fn changes(names: &[&str], turns: &[PairTurn], done: &[Done]) -> Value {
+    let at_s = turns.first().map_or(Vec::new(), |turn| asked_at_s(&turn.tally, done));
+    let rows = names.iter().zip(done).zip(at_s).map(|((what, done), at_s)| {
         let took_us = (done.answered_ns - done.asked_ns) as f64 / 1e3;
         json!({ "what": what, "at_s": at_s, "took_us": took_us })
     });
-    Value::Array(rows.collect())
+    let made: Vec<_> = rows.collect();
+    json!({
+        "count": made.len(),
+        "lost": turns.iter().map(|turn| turn.lost).sum::<u64>(),
+        "duplicated": turns.iter().map(|turn| turn.duplicated).sum::<u64>(),
+        "made": made,
+    })
+}
+
+/// The same in a sentence.
+pub fn counted(turns: &[PairTurn]) -> String {
+    let sum = |of: fn(&PairTurn) -> u64| turns.iter().map(of).sum::<u64>();
+    let (lost, duplicated) = (sum(|turn| turn.lost), sum(|turn| turn.duplicated));
+    format!("{lost} calls lost, {duplicated} run twice, of {}", sum(|turn| turn.tally.sent))
 }
 
 #[cfg(test)]
