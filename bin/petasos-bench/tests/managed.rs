@@ -1,6 +1,8 @@
 //! `petasos bench managed`: what it reports, that a contender that dies is reported, and that no
 //! process outlives it.
 
+#[path = "managed/grpc.rs"]
+mod grpc;
 #[path = "managed/hotel.rs"]
 mod hotel;
 #[path = "managed/live.rs"]

@@ -75,6 +75,11 @@ pub struct Options {
     #[arg(long, value_name = "ADDR")]
     pub listen_grpc: Option<SocketAddr>,
 
+    /// The longest message of a gRPC client, in bytes, from 65536 to 16777216 [default: 4194304]
+    #[arg(long, value_name = "BYTES",
+          value_parser = clap::value_parser!(u32).range(1 << 16..=16 << 20))]
+    pub grpc_message_bytes: Option<u32>,
+
     /// A name that applications call, and the host that serves it, as NAME=petasos://HOST:PORT or
     /// NAME=grpc://HOST:PORT; with certificates also NAME=grpcs://HOST:PORT. May be given several
     /// times. With this, --listen or --listen-grpc, applications can also call such targets
@@ -202,7 +207,16 @@ impl Options {
             Carrier::Datagrams => PacketTransport::Datagrams,
             Carrier::Tcp => PacketTransport::Tcp(TcpConfig::default()),
         };
-        TransportConfig { listen, listen_grpc, packets, security, peers, applications }
+        let grpc_message_bytes = self.grpc_message_bytes.map(|bytes| bytes as usize);
+        TransportConfig {
+            listen,
+            listen_grpc,
+            grpc_message_bytes,
+            packets,
+            security,
+            peers,
+            applications,
+        }
     }
 
     /// Where spans are sent.

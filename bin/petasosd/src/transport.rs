@@ -49,7 +49,7 @@ use crate::names::take_caller;
 use channels::{Channels, KnownPeers};
 use config::One;
 pub use config::{ApplicationTransport, Listeners, Peers, TransportConfig};
-use grpc::Grpc;
+use grpc::{Grpc, Listen};
 pub use grpc::{client_config, is_grpc};
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
 use messages::{encoded, end_item, failure};
@@ -110,7 +110,8 @@ impl Transport {
     /// # Errors
     /// A text that says why it cannot.
     pub fn new(config: One<'_>, listeners: Option<Listeners>) -> Result<Transport, String> {
-        let One { listen, listen_grpc, packets: transport, security, peers, .. } = config;
+        let One { listen, packets: transport, security, peers, .. } = config;
+        let (listen_grpc, message_bytes_max) = (config.listen_grpc, config.grpc_message_bytes);
         let succession = Succession::new(listeners.is_none());
         let Listeners { hosts, grpc } = listeners.unwrap_or_default();
         // The service's own calls go through no service.
@@ -131,7 +132,9 @@ impl Transport {
         let descriptor = event_loop.descriptor();
         let descriptor = descriptor.map_err(|error| format!("cannot wait for packets: {error}"))?;
         event_loop.accept_sessions().map_err(|error| error.to_string())?;
-        let grpc = Grpc::new(&security, (listen_grpc, grpc), &event_loop)?;
+        let taken = grpc;
+        let port = listen_grpc.map(|address| Listen { address, taken, message_bytes_max });
+        let grpc = Grpc::new(&security, port, &event_loop)?;
         let channels = Channels::new(&peers.peers, config.vouches, &grpc)?;
         event_loop.runtime().step_aside();
         Ok(Transport {

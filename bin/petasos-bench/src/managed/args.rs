@@ -49,6 +49,8 @@ pub struct ManagedArgs {
     pub show_config: bool,
 }
 
+/// What is measured in rounds of contenders.
+const FIGURES: &str = "table2, 4, 5, 6a, 6b, 10, 11 and 15";
 /// The fewest and most counted rounds of a point.
 const ROUNDS_MIN: usize = 3;
 const ROUNDS_MAX: usize = 1000;
@@ -82,8 +84,8 @@ impl ManagedArgs {
             What::Experiment(id) => (false, id.has_turns(), id.has_changes()),
         };
         let given = [
-            ("--contenders", !self.contenders.is_empty(), is_figure, "table2, 4, 5, 6a, 6b and 15"),
-            ("--points", !self.points.is_empty(), is_figure, "table2, 4, 5, 6a, 6b and 15"),
+            ("--contenders", !self.contenders.is_empty(), is_figure, FIGURES),
+            ("--points", !self.points.is_empty(), is_figure, FIGURES),
             ("--turn-ms", self.turn_ms.is_some(), has_turns, "what is measured in turns"),
             ("--changes", self.changes.is_some(), has_changes, "changes"),
         ];

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use petasos_report::Tone;
 
 use super::part_args::PartName;
-use super::service::{Service, Setup};
+use super::service::{Service, Setup, Transport};
 use super::shape::Shape;
 use super::sidecars::Sidecar;
 use super::team::{CLIENT_CORE, SERVER_CORE, Team, part, part_behind};
@@ -65,12 +65,16 @@ pub const fn other(
 
 /// Applications behind a service on each host: the client's, and the server's.
 pub fn managed(near: Setup, far: Setup, shape: Shape) -> Result<Team, BenchError> {
+    let client = match far.transport {
+        Transport::Datagrams | Transport::Tcp => PartName::ManagedClient,
+        Transport::Grpc => PartName::ManagedGrpcClient,
+    };
     let far = Service::start(SERVER_CORE, far)?;
     let near = Service::start(CLIENT_CORE, near)?;
     let (name, path) = (PartName::ManagedServer, far.path());
     let (server, _) = part_behind(name, SERVER_CORE, shape, &[], Some(&path))?;
-    let (name, path) = (PartName::ManagedClient, near.path());
-    let (client, _) = part_behind(name, CLIENT_CORE, shape, &[far.address()], Some(&path))?;
+    let path = near.path();
+    let (client, _) = part_behind(client, CLIENT_CORE, shape, &[far.address()], Some(&path))?;
     Ok(Team::with_sidecars(client, server, [near.running, far.running]))
 }
 

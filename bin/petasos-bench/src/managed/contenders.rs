@@ -29,9 +29,26 @@ pub const PLAIN: &[&str] = &[
     "managed",
     "managed-local",
 ];
+/// Those of the figure of one call at a time.
+pub const LATENCY: &[&str] = &[
+    "relay",
+    "direct",
+    "direct-proxies",
+    "tonic",
+    "envoy",
+    "nginx",
+    "haproxy",
+    "nghttpx",
+    "managed",
+    "managed-grpc",
+    "managed-local",
+];
+/// Those of the figures of HTTP/2 and protobuf between services.
+pub const OVER_GRPC: &[&str] =
+    &["relay", "tonic", "envoy", "nginx", "haproxy", "nghttpx", "managed", "managed-grpc"];
 
 /// All contenders, in the order of tables and turns.
-static ALL: [Contender; 16] = [
+static ALL: [Contender; 17] = [
     Contender {
         role: Role::Floor,
         ..other(
@@ -79,6 +96,15 @@ static ALL: [Contender; 16] = [
             "applications behind a petasosd on each host, with a null policy on each side",
             Tone::Primary,
             |shape| managed(service::NULL, service::NULL, shape),
+        )
+    },
+    Contender {
+        configuration: Some(|| service::NULL_OVER_GRPC.shown()),
+        ..other(
+            "managed-grpc",
+            "the same, with HTTP/2 and protobuf (gRPC) between the services",
+            Tone::Tertiary,
+            |shape| managed(service::NULL_OVER_GRPC, service::NULL_OVER_GRPC, shape),
         )
     },
     policies::MANAGED_LIMITED,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::contenders::PLAIN;
+use super::contenders::{LATENCY, OVER_GRPC, PLAIN};
 use super::policies;
 use super::quantity::Quantity;
 use super::shape::{Shape, Work};
@@ -26,6 +26,12 @@ pub enum FigureId {
     /// Rate with and without access control by a field, which refuses one call of a hundred
     #[value(name = "6b")]
     Access,
+    /// Goodput as in 4, with HTTP/2 and protobuf between services
+    #[value(name = "10")]
+    GoodputOverGrpc,
+    /// Rate as in 5, with HTTP/2 and protobuf between services
+    #[value(name = "11")]
+    RateOverGrpc,
     /// Peak memory
     #[value(name = "15")]
     Memory,
@@ -82,7 +88,7 @@ impl FigureId {
                 quantity: Quantity::LatencyUs,
                 varied: "requests of",
                 points: vec![sized(64, 1)],
-                contenders: PLAIN,
+                contenders: LATENCY,
                 headline: 0,
                 turn: TURN,
                 seconds: 15.0,
@@ -130,6 +136,18 @@ impl FigureId {
                 headline: 0,
                 turn: TURN,
                 seconds: 25.0,
+            },
+            FigureId::GoodputOverGrpc => Figure {
+                name: "10",
+                title: "Goodput of requests, with HTTP/2 and protobuf between services",
+                contenders: OVER_GRPC,
+                ..FigureId::Goodput.description()
+            },
+            FigureId::RateOverGrpc => Figure {
+                name: "11",
+                title: "Calls of 32 bytes, with HTTP/2 and protobuf between services",
+                contenders: OVER_GRPC,
+                ..FigureId::Rate.description()
             },
             FigureId::Memory => Figure {
                 name: "15",
@@ -217,5 +235,16 @@ mod tests {
         let sizes = FigureId::Goodput.description().points;
         let ends = [sizes.first(), sizes.last()].map(|at| at.map(|at| at.label.as_str()));
         assert_eq!(ends, [Some("2 B"), Some("8 MB")]);
+        let same = [
+            (FigureId::Goodput, FigureId::GoodputOverGrpc),
+            (FigureId::Rate, FigureId::RateOverGrpc),
+        ];
+        for (one, other) in same.map(|(one, other)| (one.description(), other.description())) {
+            let shapes = |figure: &Figure| -> Vec<_> {
+                figure.points.iter().map(|point| point.shape).collect()
+            };
+            assert_eq!(shapes(&one), shapes(&other), "only contenders differ");
+            assert!(other.contenders.contains(&"managed-grpc"));
+        }
     }
 }

@@ -251,6 +251,13 @@ impl PointResult {
         finite_median(ours.iter().zip(theirs).map(|(one, other)| one / other))
     }
 
+    /// The ratio of goodputs per core of one contender to another.
+    pub fn ratio_per_core(&self, name: &str, over: &str) -> Option<f64> {
+        let row = |name| self.rows.iter().find(|row| row.name == name);
+        let per_core = |name| row(name)?.gbit_per_s_per_core(self.point.shape);
+        Some(per_core(name)? / per_core(over)?)
+    }
+
     /// The floor's name, if it was measured.
     pub fn floor(&self) -> Option<&'static str> {
         self.rows.iter().find(|row| row.role == Role::Floor).map(|row| row.name)

@@ -6,7 +6,11 @@ use serde_json::{Map, Value, json};
 use super::args::ManagedArgs;
 use super::figures::Figure;
 use super::measure::{Measured, PointResult, Row};
+use super::sidecars::Sidecar;
 use crate::error::BenchError;
+
+/// The contender with the paper's proxy.
+const ENVOY: &str = Sidecar::Envoy.name();
 
 /// The results of a figure.
 pub struct Outcome<'a> {
@@ -84,6 +88,7 @@ fn table(result: &PointResult) -> Table {
         Column::number("p99", ""),
         Column::number("Rate", "1/s"),
         Column::number("Payload", "Gbit/s"),
+        Column::number("per core", "Gbit/s"),
         Column::number("Processor", "µs/call"),
         Column::number("Memory", "MiB"),
         Column::number("of the floor", ""),
@@ -100,6 +105,7 @@ fn table(result: &PointResult) -> Table {
             latency(0.99),
             row.ops_per_s().map_or("–".into(), with_si_prefix),
             number(row.gbit_per_s(result.point.shape)),
+            number(row.gbit_per_s_per_core(result.point.shape)),
             number(row.cpu_s_per_million()),
             number(Some(row.memory.total() as f64 / f64::from(1 << 20))),
             number(over(result.floor())),
@@ -152,14 +158,20 @@ fn row_json(result: &PointResult, row: &Row) -> Value {
     })
 }
 
-/// Ratios in the figure's quantity: over the floor, over the best contender with proxies, and over
-/// the contender that is the same without a policy.
+/// Ratios in the figure's quantity: over the floor, over the best contender with proxies, over
+/// Envoy, and over the contender that is the same without a policy. Those per core are of goodput.
 fn ratios_json(result: &PointResult, row: &Row) -> Value {
     let over = |other: Option<&str>| result.ratio(row.name, other?);
+    let per_core = |other: Option<&str>| result.ratio_per_core(row.name, other?);
     json!({
         "relay": over(result.floor()),
         "best_proxied": over(result.best_proxied()),
+        "envoy": over(Some(ENVOY)),
         "without_policy": over(row.without),
+        "per_core": {
+            "best_proxied": per_core(result.best_proxied()),
+            "envoy": per_core(Some(ENVOY)),
+        },
     })
 }
 
@@ -190,6 +202,10 @@ mod tests {
         }
         assert_eq!(json["ratios"]["direct"]["relay"], 2.0);
         assert_eq!(json["ratios"]["nghttpx"]["best_proxied"], 1.0);
+        let direct_over_envoy = json["ratios"]["direct"]["envoy"].as_f64().expect("both are there");
+        assert!((direct_over_envoy - 2.0 / 5.0).abs() < 1e-9, "{direct_over_envoy}");
+        let per_core = json["ratios"]["nghttpx"]["per_core"]["envoy"].as_f64();
+        assert!(per_core.is_some_and(|ratio| (ratio - 8.0 / 5.0).abs() < 1e-9), "{per_core:?}");
         assert_eq!(json["skipped"][0]["reason"], "not here");
         assert_eq!(json["contenders"]["relay"]["peak_memory_bytes"]["total"], 3 << 20);
     }

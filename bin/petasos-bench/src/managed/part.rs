@@ -42,6 +42,7 @@ pub fn be_part(args: &PartArgs) -> Result<(), BenchError> {
         | PartName::DirectClient
         | PartName::ProxiedClient
         | PartName::ManagedClient
+        | PartName::ManagedGrpcClient
         | PartName::RelayClient => be_client(&mut clients(args)?),
         PartName::TonicServer
         | PartName::DirectServer
@@ -78,6 +79,7 @@ fn client(
         }
         PartName::TonicClient => Box::new(TonicClient::new(&calls)?),
         PartName::ManagedClient => Box::new(TypedClient::managed(&calls, service)?),
+        PartName::ManagedGrpcClient => Box::new(TypedClient::managed_grpc(&calls, service)?),
         PartName::RelayClient => Box::new(relay::RelayClient::connect(shape, server)?),
         _ => Box::new(DirectClient::configured(&calls, config(name, shape))?),
     })

@@ -19,6 +19,8 @@ pub enum PartName {
     Proxy,
     /// Applications behind the managed service.
     ManagedClient,
+    /// The same client, which calls a gRPC server.
+    ManagedGrpcClient,
     ManagedServer,
     /// The same, with calls that have numbers.
     NumberedClient,
@@ -45,6 +47,7 @@ impl PartName {
             PartName::ProxiedServer => "proxied-server",
             PartName::Proxy => "proxy",
             PartName::ManagedClient => "managed-client",
+            PartName::ManagedGrpcClient => "managed-grpc-client",
             PartName::ManagedServer => "managed-server",
             PartName::NumberedClient => "numbered-client",
             PartName::NumberedServer => "numbered-server",

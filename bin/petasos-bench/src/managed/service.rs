@@ -16,8 +16,7 @@ pub struct Setup {
     /// Its file of policies.
     pub policies: &'static str,
     pub plugin: Option<Plugin>,
-    /// Whether its packets to other hosts go over TCP, and not as datagrams.
-    pub over_tcp: bool,
+    pub transport: Transport,
     /// More of its options.
     pub options: &'static [&'static str],
 }
@@ -33,10 +32,22 @@ pub struct Plugin {
     pub contents: fn() -> String,
 }
 
+/// What calls between hosts go over. Both hosts have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    Datagrams,
+    Tcp,
+    /// HTTP/2 and protobuf.
+    Grpc,
+}
+
 /// No policies.
-pub const BARE: Setup = Setup { policies: "[]", plugin: None, over_tcp: false, options: &[] };
+pub const BARE: Setup =
+    Setup { policies: "[]", plugin: None, transport: Transport::Datagrams, options: &[] };
 /// A null policy for each application.
 pub const NULL: Setup = Setup { policies: r#"[{"application": "*", "kind": "null"}]"#, ..BARE };
+/// The same, with calls between hosts over gRPC.
+pub const NULL_OVER_GRPC: Setup = Setup { transport: Transport::Grpc, ..NULL };
 
 /// A running service.
 pub struct Service {
@@ -71,11 +82,8 @@ impl Service {
             std::fs::write(&path, contents())?;
             command.arg("--plugin").arg(format!("{name}={}", path.display()));
         }
-        command.arg("--policies").arg(policies).args(["--listen", &address.to_string()]);
-        if setup.over_tcp {
-            command.args(["--transport", "tcp"]);
-        }
-        command.args(setup.options);
+        command.arg("--policies").arg(policies).args(setup.transport.options());
+        command.arg(address.to_string()).args(setup.options);
         if let Some(schemas) = schemas {
             command.arg("--schema-cache").arg(schemas);
         }
@@ -115,6 +123,18 @@ fn program() -> Result<PathBuf, BenchError> {
     }
 }
 
+impl Transport {
+    /// Options of a service that others reach by it. The address follows.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Transport::Datagrams => &["--listen"],
+            Transport::Tcp => &["--transport", "tcp", "--listen"],
+            // As long as all others of a figure take.
+            Transport::Grpc => &["--grpc-message-bytes", "16777216", "--listen-grpc"],
+        }
+    }
+}
+
 impl Setup {
     /// The command and the policies.
     pub fn shown(self) -> String {
@@ -122,9 +142,10 @@ impl Setup {
             format!(" --plugin {name}=FOLDER/{file}")
         });
         let options: String = self.options.iter().map(|option| format!(" {option}")).collect();
+        let listen = self.transport.options().join(" ");
         format!(
             "$ petasosd --socket FOLDER/socket{plugin}{options} --policies FOLDER/policies.json \
-             --listen 127.0.0.1:50001\n\n{}\n",
+             {listen} 127.0.0.1:50001\n\n{}\n",
             self.policies
         )
     }

@@ -44,6 +44,8 @@ mod tests {
         assert_eq!(named("6a"), Ok(What::Figure(FigureId::Limit)));
         assert_eq!(named("7b"), Ok(What::Experiment(ExperimentId::Limit)));
         assert_eq!(named("7a"), Ok(What::Experiment(ExperimentId::Transport)));
+        assert_eq!(named("10"), Ok(What::Figure(FigureId::GoodputOverGrpc)));
+        assert_eq!(named("11"), Ok(What::Figure(FigureId::RateOverGrpc)));
         assert!(named("7").is_err());
         let names = What::value_variants().iter().filter_map(What::to_possible_value);
         let mut names: Vec<_> = names.map(|value| value.get_name().to_owned()).collect();

@@ -60,6 +60,17 @@ impl LoopClient {
         Ok(LoopClient { event_loop, channel })
     }
 
+    /// A client of a gRPC server, which the managed service of the loop calls.
+    ///
+    /// # Errors
+    /// If the loop cannot be made.
+    pub fn of_grpc(config: LoopConfig, server: SocketAddr) -> Result<LoopClient, BenchError> {
+        let event_loop = Loop::new(config)?;
+        // The loop of this thread.
+        let channel = Channel::builder(&format!("grpc://{server}")).connect_lazily()?;
+        Ok(LoopClient { event_loop, channel })
+    }
+
     /// Runs callers, each with its own clone of a stub, until all have ended. Gives what each has
     /// counted.
     ///

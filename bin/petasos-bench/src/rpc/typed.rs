@@ -106,6 +106,10 @@ pub fn managed_server(args: &RpcArgs, path: Option<&str>) -> Result<LoopServer, 
     LoopServer::start(behind(path, Some(LOOPBACK))?, service(args))
 }
 
+fn server_of(args: &RpcArgs) -> Result<SocketAddr, BenchError> {
+    Ok(*args.server.first().ok_or("--server names no server")?)
+}
+
 /// The client's side.
 pub struct TypedClient {
     ends: LoopClient,
@@ -117,21 +121,24 @@ pub struct TypedClient {
 
 impl TypedClient {
     pub fn new(args: &RpcArgs, sleeping: bool) -> Result<TypedClient, BenchError> {
-        TypedClient::over(args, config(args, sleeping, None)?)
+        Ok(TypedClient::of(args, LoopClient::new(config(args, sleeping, None)?, server_of(args)?)?))
     }
 
     /// A client behind the managed service.
     pub fn managed(args: &RpcArgs, path: Option<&str>) -> Result<TypedClient, BenchError> {
-        TypedClient::over(args, behind(path, None)?)
+        Ok(TypedClient::of(args, LoopClient::new(behind(path, None)?, server_of(args)?)?))
     }
 
-    fn over(args: &RpcArgs, config: LoopConfig) -> Result<TypedClient, BenchError> {
-        let server = *args.server.first().ok_or("--server names no server")?;
-        let ends = LoopClient::new(config, server)?;
+    /// The same, of a gRPC server.
+    pub fn managed_grpc(args: &RpcArgs, path: Option<&str>) -> Result<TypedClient, BenchError> {
+        Ok(TypedClient::of(args, LoopClient::of_grpc(behind(path, None)?, server_of(args)?)?))
+    }
+
+    fn of(args: &RpcArgs, ends: LoopClient) -> TypedClient {
         let bytes = vec![1; args.size as usize].into();
         let shape = Shape { bytes, wanted_bytes: args.response_bytes() };
         let (callers, streaming) = (args.window(), args.streaming);
-        Ok(TypedClient { ends, callers, streaming, shape })
+        TypedClient { ends, callers, streaming, shape }
     }
 }
 

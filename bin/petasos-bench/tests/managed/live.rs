@@ -7,7 +7,7 @@ use super::{in_turns, json, managed, number};
 use crate::support::BENCH;
 
 /// Whether there is a service to measure.
-fn has_service() -> bool {
+pub(super) fn has_service() -> bool {
     is_built("petasosd")
 }
 
@@ -24,7 +24,7 @@ fn measured(figure: &str, options: &[&str]) -> Value {
     json(managed(&[&["--figure", figure, "--print-json"], options].concat()).success())
 }
 
-fn measured_in_turns(figure: &str, options: &[&str]) -> Value {
+pub(super) fn measured_in_turns(figure: &str, options: &[&str]) -> Value {
     json(in_turns(&[&["--figure", figure, "--print-json"], options].concat()).success())
 }
 

@@ -273,7 +273,7 @@ mod tests {
 
     fn without_a_port() -> (Loop, Grpc) {
         let event_loop = Loop::new(LoopConfig::default()).expect("loopback has ports");
-        let grpc = Grpc::new(&Security::Loopback, (None, None), &event_loop);
+        let grpc = Grpc::new(&Security::Loopback, None, &event_loop);
         (event_loop, grpc.expect("there is nothing to open"))
     }
 

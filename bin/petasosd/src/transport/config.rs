@@ -13,6 +13,8 @@ pub struct TransportConfig {
     pub listen: Option<SocketAddr>,
     /// Where gRPC clients do.
     pub listen_grpc: Option<SocketAddr>,
+    /// The longest message of theirs, in bytes, if it is not gRPC's usual length.
+    pub grpc_message_bytes: Option<usize>,
     /// What carries calls that are not gRPC's.
     pub packets: PacketTransport,
     /// How packets and connections are secured.
@@ -63,6 +65,7 @@ pub struct One<'a> {
     pub listen: Option<SocketAddr>,
     /// Where gRPC clients do.
     pub listen_grpc: Option<SocketAddr>,
+    pub grpc_message_bytes: Option<usize>,
     pub packets: PacketTransport,
     pub security: Security,
     pub peers: &'a Peers,

@@ -17,7 +17,6 @@ mod port;
 mod serving;
 
 use std::future::poll_fn;
-use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::Poll;
@@ -30,6 +29,7 @@ use petasos::{Channel, Credentials, Loop, Security, ServiceChoice, Status, TlsCo
 use super::mail::{Inbox, Said};
 use super::rooms::Rooms;
 pub use calling::Call;
+pub use port::Listen;
 use port::Port;
 
 /// As many calls to gRPC servers are under way at most.
@@ -72,13 +72,13 @@ pub struct Grpc {
 }
 
 impl Grpc {
-    /// Opens the port at an address, or at a socket of another process, if there is to be one.
+    /// Opens the port, if there is to be one.
     ///
     /// # Errors
     /// A text that says why it cannot.
     pub fn new(
         security: &Security,
-        (listen, taken): (Option<SocketAddr>, Option<TcpListener>),
+        listen: Option<Listen>,
         event_loop: &Loop,
     ) -> Result<Grpc, String> {
         let inbox = Arc::new(Inbox::default());
@@ -87,8 +87,7 @@ impl Grpc {
             heard.wake_with(cx.waker());
             Poll::<()>::Pending
         })));
-        let open = |address| Port::open(address, taken, security, &inbox);
-        let port = listen.map(open).transpose()?;
+        let port = listen.map(|listen| Port::open(listen, security, &inbox)).transpose()?;
         let leaving = Rooms::new(OUTGOING_MAX, OUTGOING_OF_ONE_MAX);
         Ok(Grpc { inbox, heard: 0, leaving, client: client_config(security)?, port })
     }
@@ -221,7 +220,7 @@ mod tests {
     fn what_is_heard_in_a_turn_is_bounded_and_the_rest_waits() {
         let event_loop = Loop::new(LoopConfig::default()).expect("loopback has ports");
         let mut grpc =
-            Grpc::new(&Security::Loopback, (None, None), &event_loop).expect("nothing is opened");
+            Grpc::new(&Security::Loopback, None, &event_loop).expect("nothing is opened");
         let port = mail::Port::new(None);
         (0..HEARD_MAX + 10).for_each(|_| grpc.inbox.say(Said::Closed(port.clone())));
         assert!(grpc.hear().is_none(), "a turn has to begin");

@@ -221,6 +221,7 @@ fn of_service(config: &TransportConfig) -> One<'_> {
     One {
         listen: config.listen,
         listen_grpc: config.listen_grpc,
+        grpc_message_bytes: config.grpc_message_bytes,
         packets: config.packets.clone(),
         security: config.security.clone(),
         peers: &config.peers,

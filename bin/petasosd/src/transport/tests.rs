@@ -25,6 +25,7 @@ impl World {
         let config = One {
             listen,
             listen_grpc: None,
+            grpc_message_bytes: None,
             packets: PacketTransport::default(),
             security: Security::default(),
             peers: &Peers::default(),

@@ -233,6 +233,22 @@ fn messages_that_are_too_long_and_clients_that_read_nothing_harm_no_others() {
 }
 
 #[test]
+fn the_longest_message_is_what_the_operator_says() {
+    let arguments = ["--listen-grpc", "127.0.0.1:0", "--grpc-message-bytes", "6000000"];
+    let (daemon, address) =
+        Daemon::start_saying("grpc-long", None, &arguments, "gRPC clients at grpc://");
+    let _application = Application::start(&daemon);
+    run(async {
+        let mut client = connect(&address).await.max_decoding_message_size(8 << 20);
+        let long = |bytes| Item { blob: vec![7; bytes], ..item("long", 1) };
+        let echoed = client.echo(long(5 << 20)).await.unwrap();
+        assert_eq!(echoed.into_inner().blob.len(), 5 << 20);
+        let status = client.echo(long(6 << 20)).await.unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+    });
+}
+
+#[test]
 fn calls_of_one_peer_are_bounded() {
     let (daemon, address) = reached("grpc-bounded", None);
     let application = Application::start(&daemon);

@@ -16,9 +16,9 @@ use super::report::Report;
 use super::stage::{PairTurn, Stage, calls};
 use super::stages::{JOINED, asked_at_s, change_at_ends, changes, counted, rate, rates, typical};
 use crate::error::BenchError;
-use crate::managed::service::{BARE, Setup};
+use crate::managed::service::{BARE, Setup, Transport};
 
-const OVER_TCP: Setup = Setup { over_tcp: true, ..BARE };
+const OVER_TCP: Setup = Setup { transport: Transport::Tcp, ..BARE };
 const STAGES: [&str; 3] = ["pieces", "server", "both"];
 const CHANGES: [&str; 2] = ["server", "client"];
 /// A and B.
@@ -137,19 +137,41 @@ fn table(stages: &[Vec<f64>]) -> Table {
     table
 }
 
-fn chart(series: Vec<Vec<(f64, f64)>>, at_s: &[f64]) -> Chart {
-    let tones = [Tone::Primary, Tone::Muted];
-    let names = ["A: 32 calls outstanding", "B: 8 calls outstanding"];
-    let lines = series.into_iter().zip(names).zip(tones);
-    let series = lines.map(|((points, name), tone)| Series::new(name, tone, points)).collect();
+fn chart(rates: Vec<Vec<(f64, f64)>>, at_s: &[f64]) -> Chart {
+    let top = rates.iter().flatten().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let of = ["A: 32 calls outstanding", "B: 8 calls outstanding"].into_iter().zip(rates);
+    let changed = ["servers' host changed", "host of A's client changed"].into_iter().zip(at_s);
+    let changed = changed.map(|(name, at)| (name, vec![(*at, 0.0), (*at, top)]));
+    let tones = [Tone::Primary, Tone::Muted, Tone::Secondary, Tone::Tertiary];
+    let lines = of.chain(changed).zip(tones);
+    let series = lines.map(|((name, points), tone)| Series::new(name, tone, points)).collect();
     let (x, y) = (Axis::linear("Time", "s"), Axis::linear("Rate", "calls/s"));
-    let at = |index: usize| at_s.get(index).copied().unwrap_or(0.0);
-    let caption = format!(
-        "Changed at the servers' host after {:.1} s, at that of A's client after {:.1} s. Each \
-         point is {JOINED} ms.",
-        at(0),
-        at(1)
-    );
     let title = "TCP that gathers, from a system call for each piece";
+    let caption = format!("Each point is {JOINED} ms, except those that mark changes.");
     Chart::lines(title, x, y, series).caption(caption)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::phase::Turn;
+    use crate::rpc::tally::{SLICE_NS, Tally};
+
+    #[test]
+    fn each_application_is_compared_with_its_first_stage() {
+        let turn = |stages: [u32; 3]| {
+            let per_slice = stages.map(|calls| vec![calls; 500]).concat();
+            let tally = Tally { begun_ns: 0, per_slice, sent: 7, ..Tally::default() };
+            let client = Turn { completed: 7, elapsed_s: 1.5, ..Turn::default() };
+            PairTurn { client, tally, lost: 1, duplicated: 0 }
+        };
+        let at = |ms| Done { asked_ns: ms * SLICE_NS, answered_ns: ms * SLICE_NS };
+        let turns = [turn([100, 110, 180]), turn([40, 40, 39])];
+        let report = report(2.0, &turns, &[at(500), at(1000)]).expect("all stages are there");
+        let ratios = &report.results["ratios"];
+        assert_eq!(ratios["managed"]["both"]["pieces"], 1.8, "{ratios}");
+        assert_eq!(ratios["second"]["server"]["pieces"], 1.0, "{ratios}");
+        let changes = &report.results["changes"];
+        assert_eq!((&changes["lost"], &changes["made"][1]["at_s"]), (&json!(2), &json!(1.0)));
+    }
 }

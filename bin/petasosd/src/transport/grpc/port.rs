@@ -14,6 +14,15 @@ use super::super::mail::Inbox;
 use super::serving::Front;
 use crate::common::run_anywhere;
 
+/// What a port is opened with.
+pub struct Listen {
+    pub address: SocketAddr,
+    /// The socket of another process.
+    pub taken: Option<TcpListener>,
+    /// The longest message of a client, in bytes, if it is not gRPC's usual length.
+    pub message_bytes_max: Option<usize>,
+}
+
 /// Where gRPC clients call.
 pub struct Port {
     address: SocketAddr,
@@ -41,16 +50,13 @@ impl Port {
     ///
     /// # Errors
     /// A text that says why it cannot.
-    pub fn open(
-        address: SocketAddr,
-        taken: Option<TcpListener>,
-        security: &Security,
-        inbox: &Arc<Inbox>,
-    ) -> Result<Port, String> {
+    pub fn open(listen: Listen, security: &Security, inbox: &Arc<Inbox>) -> Result<Port, String> {
+        let Listen { address, taken, message_bytes_max } = listen;
         let failed = |error: &dyn std::fmt::Display| {
             format!("cannot serve gRPC clients at {address}: {error}")
         };
         let mut config = config();
+        config.receive_bytes_max = message_bytes_max.unwrap_or(config.receive_bytes_max);
         config.plaintext = matches!(security, Security::Plaintext);
         config.tls = super::server_tls(security)?;
         if config.forbids(address.ip()) {
