@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - No panic leaves a function of the table ([`guarded`]). A destructor that panics while another
+//! - No panic leaves a function of the table (`guarded`). A destructor that panics while another
 //!   panic unwinds ends the process, as everywhere in Rust.
 //! - A handle is made of a `Box` by the function that creates, and becomes one again in the one
 //!   that destroys. The header says that the service uses it only between these two.
 //! - What the service passes is borrowed no longer than the function runs: it is reached through a
-//!   [`Call`], which is made for that, and through texts that are passed as arguments.
+//!   `Call`, which is made for that, and through texts that are passed as arguments.
 //!
 //! All `unsafe` rests on the header's rules, which the service keeps.
 

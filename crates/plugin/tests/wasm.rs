@@ -216,9 +216,9 @@ fn what_the_service_does_for_it_uses_fuel() {
 fn what_is_first_used_late_costs_no_more_than_what_it_does() {
     // A function that is long and does nothing, and that sample calls do not call.
     let rest = "(drop (i32.add (i32.const 1) (i32.const 2)))".repeat(5000);
-    let rare = format!("(func $rare (if (i32.const 0) (then {rest})))");
-    let module =
-        at_100("(call $rare)").replace("(func $forever", &format!("{rare} (func $forever"));
+    let rare = format!("(func $rare (param i32) (if (local.get 0) (then {rest})))");
+    let module = at_100("(call $rare (i32.const 0))")
+        .replace("(func $forever", &format!("{rare} (func $forever"));
     let (mut rig, policy) = rig(&module, r#"{"fuel": 1000}"#);
     assert_eq!(rig.request("alice", 100), passed(), "{}", policy.report());
 }
