@@ -139,7 +139,7 @@ impl FigureId {
             },
             FigureId::GoodputOverGrpc => Figure {
                 name: "10",
-                title: "Goodput of requests, with HTTP/2 and protobuf between services",
+                title: "Goodput, with HTTP/2 and protobuf between services",
                 contenders: OVER_GRPC,
                 ..FigureId::Goodput.description()
             },
