@@ -137,30 +137,42 @@ impl FigureId {
                 turn: TURN,
                 seconds: 25.0,
             },
-            FigureId::GoodputOverGrpc => Figure {
-                name: "10",
-                title: "Goodput, with HTTP/2 and protobuf between services",
-                contenders: OVER_GRPC,
-                ..FigureId::Goodput.description()
-            },
-            FigureId::RateOverGrpc => Figure {
-                name: "11",
-                title: "Calls of 32 bytes, with HTTP/2 and protobuf between services",
-                contenders: OVER_GRPC,
-                ..FigureId::Rate.description()
-            },
-            FigureId::Memory => Figure {
-                name: "15",
-                title: "Peak memory with 128 calls of 8 KiB outstanding",
-                quantity: Quantity::MemoryBytes,
-                varied: "requests of",
-                points: vec![sized(8 << 10, WINDOW)],
-                contenders: PLAIN,
-                headline: 0,
-                turn: TURN,
-                seconds: 10.0,
-            },
+            FigureId::GoodputOverGrpc => goodput_over_grpc(),
+            FigureId::RateOverGrpc => rate_over_grpc(),
+            FigureId::Memory => memory(),
         }
+    }
+}
+
+fn goodput_over_grpc() -> Figure {
+    Figure {
+        name: "10",
+        title: "Goodput, with HTTP/2 and protobuf between services",
+        contenders: OVER_GRPC,
+        ..FigureId::Goodput.description()
+    }
+}
+
+fn rate_over_grpc() -> Figure {
+    Figure {
+        name: "11",
+        title: "Calls of 32 bytes, with HTTP/2 and protobuf between services",
+        contenders: OVER_GRPC,
+        ..FigureId::Rate.description()
+    }
+}
+
+fn memory() -> Figure {
+    Figure {
+        name: "15",
+        title: "Peak memory with 128 calls of 8 KiB outstanding",
+        quantity: Quantity::MemoryBytes,
+        varied: "requests of",
+        points: vec![sized(8 << 10, WINDOW)],
+        contenders: PLAIN,
+        headline: 0,
+        turn: TURN,
+        seconds: 10.0,
     }
 }
 

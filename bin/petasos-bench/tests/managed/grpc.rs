@@ -1,5 +1,5 @@
-//! HTTP/2 and protobuf between services: the figures of appendix A.1 of the mRPC paper, and one call
-//! at a time.
+//! HTTP/2 and protobuf between services: the figures of appendix A.1 of the mRPC paper, and one
+//! call at a time.
 
 use serde_json::Value;
 
