@@ -20,6 +20,23 @@ pub(super) struct Plot {
     left: f64,
     right: f64,
     end_labels: Vec<EndLabel>,
+    /// Where values stand.
+    values: Vec<Place>,
+}
+
+/// The middle of a text's baseline, and half of its width.
+#[derive(Clone, Copy)]
+struct Place {
+    x: f64,
+    y: f64,
+    half: f64,
+}
+
+impl Place {
+    fn meets(self, other: Place) -> bool {
+        let (x, y) = ((self.x - other.x).abs(), (self.y - other.y).abs());
+        x < self.half + other.half && y < LINE_HEIGHT / 2.0
+    }
 }
 
 struct EndLabel {
@@ -44,7 +61,8 @@ impl Plot {
         let ticks = y.ticks().iter().map(|tick| text_width(&labels.tick(*tick)));
         let left = EDGE + TICK_GAP + ticks.fold(0.0, f64::max);
         let canvas = Canvas::new(WIDTH, HEIGHT);
-        let mut plot = Plot { canvas, x, y, left, right, end_labels: Vec::new() };
+        let mut plot =
+            Plot { canvas, x, y, left, right, end_labels: Vec::new(), values: Vec::new() };
         plot.draw_y_axis(&labels);
         plot.draw_x_axis(x_title, x_tick);
         plot
@@ -60,7 +78,8 @@ impl Plot {
     }
 
     /// Marks the points at one x. The highest gets its value above, the lowest below, so that
-    /// labels at one x never meet. Values in between are only in the table.
+    /// labels at one x never meet. Values in between are only in the table, and so are those that
+    /// would cover another or the axis.
     pub(super) fn mark(
         &mut self,
         points: &[(Tone, (f64, f64))],
@@ -106,6 +125,11 @@ impl Plot {
         let half = text_width(text) / 2.0;
         let (left, right) = (self.left + half + 4.0, self.right - half);
         let x = (x + side * half * SIDESTEP).clamp(left, right.max(left));
+        let place = Place { x, y, half };
+        if y > HEIGHT - BOTTOM || self.values.iter().any(|other| place.meets(*other)) {
+            return;
+        }
+        self.values.push(place);
         self.canvas.text("value", (x, y), Anchor::Middle, text);
     }
 
@@ -180,5 +204,24 @@ mod tests {
         assert_eq!(spread(&[100.0, 101.0, 200.0], 0.0, 300.0), [100.0, 118.0, 200.0]);
         assert_eq!(spread(&[299.0, 300.0], 0.0, 300.0), [282.0, 300.0]);
         assert_eq!(spread(&[], 0.0, 300.0), [] as [f64; 0]);
+    }
+
+    #[test]
+    fn values_that_would_cover_others_or_the_axis_are_left_out() {
+        let place = |x, y| Place { x, y, half: 20.0 };
+        assert!(place(100.0, 50.0).meets(place(130.0, 55.0)));
+        assert!(!place(100.0, 50.0).meets(place(141.0, 50.0)));
+        assert!(!place(100.0, 50.0).meets(place(100.0, 60.0)));
+        let axis = Axis::linear("Value", "");
+        let scale = || Scale::linear([0.0, 10.0].into_iter(), Some(0.0));
+        let tick = |value: f64| value.to_string();
+        let mut plot = Plot::new(scale(), scale(), ("x", &axis), tick, []);
+        for (x, y) in [(5.0, 8.0), (5.1, 8.0), (9.0, 0.0)] {
+            let points = [(Tone::Primary, (x, 9.9)), (Tone::Primary, (x, y))];
+            plot.mark(&points, Lean::Rising, |value| format!("is {value}"));
+        }
+        let svg = plot.finish().finish(0, "");
+        let shown = |value: &str| svg.matches(&format!(r#"middle">is {value}<"#)).count();
+        assert_eq!((shown("8"), shown("0"), shown("9.9")), (1, 0, 2), "{svg}");
     }
 }
