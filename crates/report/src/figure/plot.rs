@@ -213,7 +213,7 @@ mod tests {
         assert!(!place(100.0, 50.0).meets(place(141.0, 50.0)));
         assert!(!place(100.0, 50.0).meets(place(100.0, 60.0)));
         let axis = Axis::linear("Value", "");
-        let scale = || Scale::linear([0.0, 10.0].into_iter(), Some(0.0));
+        let scale = || Scale::linear([0.0, 10.0], Some(0.0));
         let tick = |value: f64| value.to_string();
         let mut plot = Plot::new(scale(), scale(), ("x", &axis), tick, []);
         for (x, y) in [(5.0, 8.0), (5.1, 8.0), (9.0, 0.0)] {
