@@ -93,12 +93,14 @@ fn adr21_applications_that_serve_the_same_are_called_at_their_own_addresses() {
         assert_eq!(greeted(&here, "client", name, name), Ok(format!("hello, {name}")));
     }
     assert_eq!(greeted(&here, "client", "all", "ann"), Err(Code::Unimplemented as u8));
+    // Also from the same host.
+    assert_eq!(greeted(&there, "client", &at[2], "near"), Ok("hello, near".to_owned()));
     let other = there.serve_as("other", "c", "stop");
     for (target, name) in [("all", "ann"), ("shop", "stop"), ("bank", "stop"), ("all", "stop")] {
         assert_eq!(greeted(&here, "client", target, name), Ok(format!("hello, {name}")));
     }
     let names = servers.map(|server| server.join().unwrap());
-    assert_eq!(names, [["shop", "stop"], ["bank", "stop"]]);
+    assert_eq!(names, [&["shop", "near", "stop"][..], &["bank", "stop"]]);
     assert_eq!(other.join().unwrap(), ["ann", "stop"]);
 }
 
