@@ -153,7 +153,7 @@ impl Engine for FaultEngine {
                 self.handle(work, item);
             }
         }
-        while let Some((due, _)) = self.hold.first() {
+        while let Some((due, ..)) = self.hold.first() {
             if due > work.now() {
                 return work.wake_at(due);
             }

@@ -115,23 +115,16 @@ impl<R: Ord + Copy> Hold<R> {
         }
     }
 
-    /// The rank of the item that leaves next.
-    pub(crate) fn first(&mut self) -> Option<(R, &Item)> {
+    /// The item that leaves next, with its rank and since when it is held.
+    pub(crate) fn first(&mut self) -> Option<(R, Time, &Item)> {
         while let Some(&Reverse((rank, number, slot))) = self.by_rank.peek() {
             if self.is_there(number, slot) {
                 let held = self.slots[slot].as_ref().expect("it is there");
-                return Some((rank, &held.item));
+                return Some((rank, held.since, &held.item));
             }
             self.by_rank.pop();
         }
         None
-    }
-
-    /// The rank of the item that leaves next, and since when it is held.
-    pub(crate) fn head(&mut self) -> Option<(R, Time)> {
-        self.first()?;
-        let Reverse((rank, _, slot)) = self.by_rank.peek()?;
-        Some((*rank, self.slots[*slot].as_ref()?.since))
     }
 
     /// Takes the item out that leaves next.

@@ -251,7 +251,7 @@ impl QosEngine {
     fn post(&mut self) {
         let Some(seat) = &self.seat else { return };
         for (direction, lane) in Direction::ALL.into_iter().zip(&mut self.lanes) {
-            seat.post(direction, lane.hold.head());
+            seat.post(direction, lane.hold.first().map(|(rank, since, _)| (rank, since)));
         }
     }
 
@@ -313,11 +313,14 @@ impl QosEngine {
     fn passes_at_once(&self, work: &Work<'_>, direction: Direction, item: &Item) -> bool {
         // Others that come with it may start as early.
         let is_first = matches!(self.shared.order, Order::SmallFirst { .. });
+        if !is_first || !self.lanes[direction as usize].hold.is_empty() {
+            return false;
+        }
+        // Without a rate, nobody holds items of this rank.
         let is_behind = |seat: &Seat| seat.is_behind(direction, (0, work.now()));
-        is_first
-            && self.lanes[direction as usize].hold.is_empty()
-            && self.waits_for_rate(work.now(), direction, work.bytes(item)).is_none()
-            && !self.seat.as_ref().is_some_and(is_behind)
+        self.shared.rate.is_none()
+            || self.waits_for_rate(work.now(), direction, work.bytes(item)).is_none()
+                && !self.seat.as_ref().is_some_and(is_behind)
     }
 
     fn release(&mut self, work: &mut Work<'_>, direction: Direction, has_urgent: bool) {
@@ -359,14 +362,13 @@ impl QosEngine {
         has_urgent: bool,
     ) -> Option<Time> {
         let hold = &mut self.lanes[direction as usize].hold;
-        let head = hold.head()?;
-        let (rank, item) = hold.first()?;
+        let (rank, since, item) = hold.first()?;
         if work.is_void(item) {
             return None;
         }
         let (bytes, in_flight_bytes_max) = (work.bytes(item), self.shared.limit_of(work, item));
         let again = work.now().plus_nanos(LOOK_AGAIN_NS);
-        if self.seat.as_ref().is_some_and(|seat| seat.is_behind(direction, head)) {
+        if self.seat.as_ref().is_some_and(|seat| seat.is_behind(direction, (rank, since))) {
             return Some(again);
         }
         if in_flight_bytes_max.is_some_and(|max| self.is_full(bytes, max)) {
@@ -394,7 +396,7 @@ impl QosEngine {
             }
         }
         let lane = &mut self.lanes[direction as usize];
-        lane.tags.passed(lane.hold.first().map(|(rank, _)| rank));
+        lane.tags.passed(lane.hold.first().map(|(rank, ..)| rank));
         work.forward(item);
     }
 }

@@ -130,6 +130,9 @@ impl Seat {
 
     /// How many of these are this engine's.
     pub(super) fn set_in_flight_bytes(&mut self, bytes: u64) {
+        if bytes == self.in_flight_bytes {
+            return;
+        }
         let all = &self.board.in_flight_bytes;
         // Modulo 2^64, as atomic numbers add.
         all.fetch_add(bytes.wrapping_sub(self.in_flight_bytes), RELAXED);
