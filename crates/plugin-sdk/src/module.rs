@@ -68,7 +68,9 @@ impl<P: Policy> Module<P> {
     pub fn item(&self) -> u32 {
         let decided = self.with(|engine| engine.item(&mut Item::new(&mut Imports)));
         let (verdict, text) = policy::verdict(decided);
-        speak(bounded(&text));
+        if !text.is_empty() {
+            speak(bounded(&text));
+        }
         verdict
     }
 

@@ -213,7 +213,9 @@ unsafe extern "C" fn engine_item<E: Engine>(engine: *mut c_void, item: *const CI
     let decided = guarded(|| engine.item(&mut Item::new(&mut call)));
     let decided = decided.unwrap_or_else(|panic| Err(Status::new(Code::Internal, panic)));
     let (verdict, text) = policy::verdict(decided);
-    call.say(bounded(&text));
+    if !text.is_empty() {
+        call.say(bounded(&text));
+    }
     verdict
 }
 
