@@ -30,7 +30,7 @@ pub fn run(configuration: Configuration) -> Result<String, String> {
     let options = &configuration.options.clone();
     runtimes(options)?;
     options.token_file.as_deref().map(token::read).transpose()?;
-    let own = configuration.transports()?;
+    let own = configuration.transports();
     let rules = configuration.begin()?.rules.unwrap_or_default();
     schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
     let takeover = takeover::path_beside(&options.socket);

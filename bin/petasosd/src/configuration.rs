@@ -96,20 +96,8 @@ impl Configuration {
     }
 
     /// Applications that have transports of their own.
-    ///
-    /// # Errors
-    /// The name of one is not among those that are proved.
-    pub fn transports(&self) -> Result<Vec<ApplicationTransport>, String> {
-        let Some(tables) = &self.tables else { return Ok(Vec::new()) };
-        let listed: Vec<_> = self.options.application.iter().chain(&tables.applications).collect();
-        for ApplicationTransport { application, .. } in &tables.transports {
-            if !listed.iter().any(|(name, _)| name == application) {
-                return Err(format!(
-                    "`{application}` has a transport of its own, and --application does not list it"
-                ));
-            }
-        }
-        Ok(tables.transports.clone())
+    pub fn transports(&self) -> Vec<ApplicationTransport> {
+        self.tables.as_ref().map_or(Vec::new(), |tables| tables.transports.clone())
     }
 
     /// The same, with no policies and plug-ins.
@@ -181,6 +169,21 @@ fn wanted(list: &[(String, PathBuf)], before: &Plugins) -> Result<Plugins, Strin
     Ok(plugins)
 }
 
+/// Whoever could have the name of an application with a transport of its own would have that, too.
+fn check_proved(options: &Options, tables: &Tables) -> Result<(), String> {
+    let is_listed = |application: &str| {
+        let mut listed = options.application.iter().chain(&tables.applications);
+        listed.any(|(name, _)| name == application)
+    };
+    match tables.transports.iter().find(|its| !is_listed(&its.application)) {
+        Some(ApplicationTransport { application, .. }) => Err(format!(
+            "`application.{application}.transport`: anybody could attach as this application: give \
+             its `accounts`"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// What an option needs besides, wherever that is said.
 fn check(options: &Options) -> Result<(), String> {
     match options.metrics_plaintext && options.metrics.is_none() {
@@ -204,7 +207,7 @@ fn merged(
     }
     let Arguments { list, mut fixed } = Arguments::of(&table, matches)?;
     fixed.retain(|key, _| !LIVE.contains(&&**key));
-    // As text: what is there now is what matters, and files of certificates are read anyway.
+    // As text, which has the names of files: their contents are read again anyway.
     fixed.extend(tables.transports.iter().map(|its| {
         let key = format!("application.{}.transport", its.application);
         (key, vec![OsString::from(format!("{its:?}"))])
@@ -215,6 +218,7 @@ fn merged(
     let options = options.and_then(|matches| Options::from_arg_matches(&matches));
     let options = options.map_err(|error| arguments::explain(&error))?;
     check(&options)?;
+    check_proved(&options, &tables)?;
     // The command line may have a file of policies: `live` knows which of the two counts.
     Ok(Configuration { options, tables: Some(tables), fixed, text })
 }

@@ -96,7 +96,7 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
     raise_descriptors();
     let reader = Reader::new(arguments, &configuration);
     let options = &configuration.options.clone();
-    let own = configuration.transports()?;
+    let own = configuration.transports();
     // What is wrong with these is found before anything begins, or is taken over.
     check::runtimes(options)?;
     let security = options.security.security()?;

@@ -54,7 +54,7 @@ struct Application {
 }
 
 /// How other hosts reach an application, and it them. The keys are those of the options.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Transport {
     listen: Option<SocketAddr>,
@@ -144,15 +144,10 @@ impl Application {
             None => Ok(()),
         }
     }
-}
 
-impl Application {
-    /// Its own transport, if it has one. Its name has to be one that only its accounts can have.
+    /// Its own transport, if it has one.
     fn transport(&self, name: &str) -> Result<Option<ApplicationTransport>, String> {
         let Some(its) = self.transport.clone() else { return Ok(None) };
-        if self.accounts.is_none() {
-            return Err("anybody could attach as this application: give its `accounts`".to_owned());
-        }
         let Transport { listen, listen_grpc, tls_cert, tls_key, tls_ca, allow } = its;
         let options = SecurityOptions { tls_cert, tls_key, tls_ca, allow, plaintext: false };
         let has_certificate = match options.security()? {

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use petasos::{Code, Pem};
+use petasos_admin::StepMut;
 
+use crate::admin::Operator;
 use crate::certificates::Authority;
 use crate::support::*;
 
@@ -159,4 +161,30 @@ fn a_transport_is_for_a_name_that_others_cannot_have() {
         let said = refused(text);
         assert!(said.contains(why), "{text}: {said}");
     }
+}
+
+#[test]
+fn a_reload_changes_no_transport_and_takes_no_account_from_one() {
+    let listen = "listen = \"127.0.0.1:0\"\n";
+    let text = |_: &Path| application("shop", listen);
+    let words = ["`shop` is reached by other hosts at "];
+    let (daemon, _) = Daemon::start_configured("own-reload", None, text, &words);
+    let operator = Operator::of(&daemon);
+    let reload = |mut step: StepMut<'_>| {
+        step.reload_mut();
+    };
+    for (keys, why) in [
+        ("listen = \"127.0.0.2:0\"\n", "`application.shop.transport` cannot change"),
+        ("", "give it `listen`, `listen-grpc` or a certificate"),
+    ] {
+        std::fs::write(daemon.folder().join("petasosd.toml"), application("shop", keys)).unwrap();
+        let (code, said) = operator.fails(&[&reload]);
+        assert!(said.contains(why), "{code:?} {said}");
+    }
+    let anybodys = format!("[application.shop.transport]\n{listen}");
+    std::fs::write(daemon.folder().join("petasosd.toml"), anybodys).unwrap();
+    let (_, said) = operator.fails(&[&reload]);
+    assert!(said.contains("give its `accounts`"), "{said}");
+    std::fs::write(daemon.folder().join("petasosd.toml"), application("shop", listen)).unwrap();
+    operator.change(&[&reload]);
 }
