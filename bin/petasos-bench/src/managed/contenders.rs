@@ -16,20 +16,7 @@ use super::sidecars::Sidecar;
 use super::team::{Between, CLIENT_CORE, SERVER_CORE, Team, part, part_behind};
 use crate::error::BenchError;
 
-/// The contenders of figures without policies.
-pub const PLAIN: &[&str] = &[
-    "relay",
-    "direct",
-    "direct-proxies",
-    "tonic",
-    "envoy",
-    "nginx",
-    "haproxy",
-    "nghttpx",
-    "managed",
-    "managed-local",
-];
-/// Those of the figure of one call at a time.
+/// The contenders of the figure of one call at a time.
 pub const LATENCY: &[&str] = &[
     "relay",
     "direct",
@@ -40,9 +27,15 @@ pub const LATENCY: &[&str] = &[
     "haproxy",
     "nghttpx",
     "managed",
-    "managed-grpc",
     "managed-local",
+    "managed-grpc",
 ];
+/// Those of other figures without policies. HTTP/2 and protobuf between services, the last, have
+/// figures of their own.
+pub const PLAIN: &[&str] = match LATENCY {
+    [plain @ .., _] => plain,
+    [] => LATENCY,
+};
 /// Those of the figures of HTTP/2 and protobuf between services.
 pub const OVER_GRPC: &[&str] =
     &["relay", "tonic", "envoy", "nginx", "haproxy", "nghttpx", "managed", "managed-grpc"];
