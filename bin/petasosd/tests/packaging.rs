@@ -118,6 +118,8 @@ fn nodes_that_other_nodes_call_have_a_configuration_that_is_right() {
         assert!(configuration.contains(&path), "{name}");
         configuration = configuration.replace(&path, &file.unwrap().display().to_string());
     }
+    // No NetworkPolicy applies to the node's network.
+    assert!(configuration.contains("metrics = \"127.0.0.1:"), "{configuration}");
     let with_peer = configuration.replace("#peer.geo", "peer.geo");
     assert_ne!(with_peer, configuration);
     assert_eq!([check(&configuration), check(&with_peer)], [Ok(()), Ok(())]);
