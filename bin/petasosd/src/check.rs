@@ -82,7 +82,7 @@ pub fn transport(
 ) -> Result<(), String> {
     check_listen(options.listen, &security)?;
     for its in own {
-        let checked = check_listen(its.listen, its.security.as_ref().unwrap_or(&security));
+        let checked = check_listen(its.listen, its.security().unwrap_or(&security));
         checked.map_err(|why| format!("application `{}`: {why}", its.application))?;
     }
     if options.is_open() || !own.is_empty() {

@@ -63,6 +63,8 @@ pub struct Whole {
     pub quotas: Quotas,
     /// Other hosts.
     pub peers: Peers,
+    /// Applications that have transports of their own.
+    pub transports: Vec<ApplicationTransport>,
 }
 
 /// Why there is no configuration.
@@ -115,9 +117,10 @@ impl Configuration {
     pub fn begin(self) -> Result<Live, String> {
         let plugins = Plugins::load(&self.options.plugin)?;
         let names = Names::new(self.options.application.clone());
-        let peers = self.options.peers();
+        let (peers, transports) = (self.options.peers(), Vec::new());
         let mut live = self.live(Before { plugins: &plugins, rules: &[] })?;
-        live.whole.get_or_insert_with(|| Whole { names, quotas: Quotas::default(), peers });
+        let quotas = Quotas::default();
+        live.whole.get_or_insert_with(|| Whole { names, quotas, peers, transports });
         Ok(live)
     }
 
@@ -127,6 +130,7 @@ impl Configuration {
     /// # Errors
     /// A text that says what is wrong.
     pub fn live(self, before: Before<'_>) -> Result<Live, String> {
+        let transports = self.transports();
         let Configuration { options, tables, .. } = self;
         let plugins = match tables {
             Some(_) => wanted(&options.plugin, before.plugins)?,
@@ -146,7 +150,7 @@ impl Configuration {
         };
         let whole = quotas.map(|quotas| {
             let names = [options.application.clone(), applications].concat();
-            Whole { names: Names::new(names), quotas, peers: options.peers() }
+            Whole { names: Names::new(names), quotas, peers: options.peers(), transports }
         });
         Ok(Live { plugins, rules, whole })
     }
@@ -207,11 +211,6 @@ fn merged(
     }
     let Arguments { list, mut fixed } = Arguments::of(&table, matches)?;
     fixed.retain(|key, _| !LIVE.contains(&&**key));
-    // As text, which has the names of files: their contents are read again anyway.
-    fixed.extend(tables.transports.iter().map(|its| {
-        let key = format!("application.{}.transport", its.application);
-        (key, vec![OsString::from(format!("{its:?}"))])
-    }));
     let (program, given) = arguments.split_at(arguments.len().min(1));
     let all = [program, &list, given].concat();
     let options = Options::command().try_get_matches_from(all);

@@ -30,7 +30,7 @@ use crate::runtime::set::RuntimeSet;
 use crate::runtime::threads::Shared;
 use crate::runtime::{Boxes, Runtime, wait};
 use crate::takeover::Predecessor;
-use crate::transport::{Listeners, TransportConfig, TransportSet, is_grpc};
+use crate::transport::{Listeners, TransportConfig, TransportSet};
 
 mod leaving;
 mod placing;
@@ -136,11 +136,7 @@ impl Daemon {
     ) -> Result<(), String> {
         let transport = TransportSet::new(config, listeners, &mut self.first.hub)?;
         self.common.published.begin();
-        for (application, target) in transport.reached() {
-            let who = if is_grpc(&target) { "gRPC clients" } else { "other hosts" };
-            let what = application.map(|name| format!("`{name}` is ")).unwrap_or_default();
-            eprintln!("petasosd: {what}reached by {who} at {target}");
-        }
+        transport.announce(&[]);
         self.control.grpc_refusals = transport.grpc_refusals();
         self.transport = Some(transport);
         Ok(())

@@ -110,8 +110,7 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
         false => begin(configuration, reader)?,
     };
     eprintln!("petasosd: listening at {}", options.socket.display());
-    let times =
-        [Duration::from_micros(options.spin_us), Duration::from_secs(options.drain_timeout)];
+    let times = [Duration::from_micros(options.spin_us), options.drain()];
     control.keeper = keeper;
     let is_open = options.is_open() || !own.is_empty();
     let transport = options.transport(security, own);

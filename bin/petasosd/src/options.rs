@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
-use petasos::PacketTransport;
+use clap::Parser;
 use petasos::config::TcpConfig;
 
 use crate::names::{Account, parse_name};
@@ -13,17 +12,7 @@ use crate::otlp::OtlpConfig;
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
 use crate::source::Source;
-use crate::transport::{ApplicationTransport, Peers, TransportConfig};
-
-/// What carries calls between hosts, besides gRPC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Carrier {
-    /// UDP, and shared memory to Petasos processes of this host that attach to no service.
-    #[default]
-    Datagrams,
-    /// TCP connections.
-    Tcp,
-}
+use crate::transport::{ApplicationTransport, Carrier, Peers, TransportConfig};
 
 /// The managed service: policies on the calls of this host's applications.
 #[derive(Clone, Debug, Parser)]
@@ -190,6 +179,11 @@ impl Options {
         self.admin.clone().unwrap_or_else(|| self.socket.with_file_name("admin.sock"))
     }
 
+    /// What is under way has so long to end when something takes its place.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain_timeout)
+    }
+
     /// Whether calls leave this host or come in.
     pub fn is_open(&self) -> bool {
         self.listen.is_some() || self.listen_grpc.is_some() || !self.peer.is_empty()
@@ -203,19 +197,17 @@ impl Options {
         applications: Vec<ApplicationTransport>,
     ) -> TransportConfig {
         let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peers());
-        let packets = match self.transport {
-            Carrier::Datagrams => PacketTransport::Datagrams,
-            Carrier::Tcp => PacketTransport::Tcp(TcpConfig::default()),
-        };
         let grpc_message_bytes = self.grpc_message_bytes.map(|bytes| bytes as usize);
         TransportConfig {
             listen,
             listen_grpc,
             grpc_message_bytes,
-            packets,
+            carrier: self.transport,
+            tcp: TcpConfig::default(),
             security,
             peers,
             applications,
+            drain: self.drain(),
         }
     }
 

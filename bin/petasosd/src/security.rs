@@ -6,7 +6,7 @@ use clap::Args;
 use petasos::{Credentials, PemFiles, Security, TlsConfig};
 
 /// Options about encryption and identity, as those of `petasos serve`.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecurityOptions {
     /// The service's certificate, in PEM: control connections to other hosts use TLS, and packets
     /// are sealed. Files are read again when they change.

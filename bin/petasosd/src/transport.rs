@@ -15,6 +15,7 @@
 //! attached first is called. A service stays known when its application has gone: calls of it end
 //! with `UNAVAILABLE` until somebody serves it again. Another version replaces it.
 
+mod changing;
 mod channels;
 mod config;
 mod grpc;
@@ -48,7 +49,7 @@ use crate::names::take_caller;
 
 use channels::{Channels, KnownPeers};
 use config::One;
-pub use config::{ApplicationTransport, Listeners, Peers, TransportConfig};
+pub use config::{ApplicationTransport, Carrier, Certificate, Listeners, Peers, TransportConfig};
 use grpc::{Grpc, Listen};
 pub use grpc::{client_config, is_grpc};
 use mail::{Begun, Ended, Inbox, Item, Port, Said};

@@ -72,8 +72,9 @@ struct Names {
     servers: HashMap<Arc<str>, Server>,
     /// Names that no application serves under.
     reserved: HashSet<Arc<str>>,
-    /// Proved names of applications that other hosts call at listeners of their own.
-    listeners: Vec<Arc<str>>,
+    /// Proved names of applications that other hosts call at listeners of their own. Nobody is
+    /// called at those that are free.
+    listeners: Vec<Option<Arc<str>>>,
     /// In the order in which applications have attached.
     served: BTreeMap<u32, Served>,
     /// Of applications, by the names that they have and those that they call.
@@ -82,7 +83,7 @@ struct Names {
 
 impl Names {
     fn listener_of(&self, export: &Export) -> ListenerId {
-        let is_its = |name: &Arc<str>| export.owner.as_ref() == Some(name);
+        let is_its = |name: &Option<Arc<str>>| name.is_some() && export.owner == *name;
         let found = self.listeners.iter().position(is_its);
         ListenerId(found.map_or(0, |index| index as u16 + 1))
     }
@@ -152,8 +153,8 @@ impl Host {
 
     /// Other hosts call the applications that have proved these names at listeners of their own,
     /// and at no other.
-    pub(crate) fn set_listeners(&self, applications: &[&str]) {
-        self.names().listeners = applications.iter().map(|name| Arc::from(*name)).collect();
+    pub(crate) fn set_listeners(&self, applications: &[Option<Arc<str>>]) {
+        self.names().listeners = applications.to_vec();
         self.note_change();
     }
 

@@ -30,7 +30,7 @@ use crate::names::{Account, check_name};
 use crate::policies::Line;
 use crate::quotas::Quotas;
 use crate::security::SecurityOptions;
-use crate::transport::ApplicationTransport;
+use crate::transport::{ApplicationTransport, Carrier, Certificate};
 
 /// What is in the tables.
 pub struct Tables {
@@ -64,6 +64,7 @@ struct Transport {
     tls_ca: Option<PathBuf>,
     #[serde(default)]
     allow: Vec<String>,
+    transport: Option<Carrier>,
 }
 
 /// What applications may have. What it does not say is as for all others.
@@ -148,17 +149,19 @@ impl Application {
     /// Its own transport, if it has one.
     fn transport(&self, name: &str) -> Result<Option<ApplicationTransport>, String> {
         let Some(its) = self.transport.clone() else { return Ok(None) };
-        let Transport { listen, listen_grpc, tls_cert, tls_key, tls_ca, allow } = its;
+        let Transport { listen, listen_grpc, tls_cert, tls_key, tls_ca, allow, transport } = its;
         let options = SecurityOptions { tls_cert, tls_key, tls_ca, allow, plaintext: false };
-        let has_certificate = match options.security()? {
-            security @ Security::Tls(_) => Some(security),
+        let certificate = match options.security()? {
+            security @ Security::Tls(_) => Some(Certificate { options, security }),
             _ => None,
         };
-        if has_certificate.is_none() && listen.is_none() && listen_grpc.is_none() {
-            return Err("give it `listen`, `listen-grpc` or a certificate".to_owned());
+        let is_its_own = certificate.is_some() || listen.is_some() || listen_grpc.is_some();
+        if !is_its_own && transport.is_none() {
+            let some = "give it `listen`, `listen-grpc`, `transport` or a certificate";
+            return Err(some.to_owned());
         }
-        let (application, security) = (name.to_owned(), has_certificate);
-        Ok(Some(ApplicationTransport { application, listen, listen_grpc, security }))
+        let (application, carrier) = (name.to_owned(), transport);
+        Ok(Some(ApplicationTransport { application, listen, listen_grpc, carrier, certificate }))
     }
 }
 

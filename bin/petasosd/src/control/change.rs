@@ -342,6 +342,7 @@ impl Changer<'_, '_> {
                 control.gathering.iter().for_each(|switch| switch.set(gathered));
             }
             Undo::Peers(peers) => return self.world.set_peers(*peers).err(),
+            Undo::Transports(before) => return self.world.set_transports(before).err(),
             Undo::Unload(digest) => self.world.schemas().unload(digest),
             Undo::Load(schema, was_loaded) => {
                 let loaded = self.world.schemas().load(schema.bytes(), was_loaded);

@@ -10,7 +10,12 @@ use super::{StepError, World, is_same};
 use crate::configuration::{Live, Whole};
 use crate::made::Kind;
 use crate::policies::Rule;
-use crate::transport::Peers;
+use crate::transport::{ApplicationTransport, Peers};
+
+/// Why other hosts are not reached at all.
+const NO_HOSTS: &str = "the service was started without other hosts: with `listen`, \
+                        `listen-grpc`, a peer or the transport of an application, they can be \
+                        called";
 
 impl Changer<'_, '_> {
     /// Brings all to what the configuration says.
@@ -39,13 +44,18 @@ impl Changer<'_, '_> {
 
     /// All that a configuration says besides policies and plug-ins.
     fn set_whole(&mut self, whole: Whole) -> Result<(), StepError> {
-        let Whole { names, quotas, peers } = whole;
+        let Whole { names, quotas, peers, transports } = whole;
         *self.quotas() = quotas;
         let before = std::mem::replace(&mut self.world.control.names, names);
         self.undo(Undo::Names(before));
         let before = self.world.set_peers(peers);
         if let Some(before) = before.map_err(StepError::Configuration)? {
             self.undo(Undo::Peers(Box::new(before)));
+        }
+        self.world.may_change_transports().map_err(StepError::Configuration)?;
+        let before = self.world.set_transports(transports);
+        if let Some(before) = before.map_err(StepError::Configuration)? {
+            self.undo(Undo::Transports(before));
         }
         Ok(())
     }
@@ -108,10 +118,35 @@ impl World<'_> {
         match &mut self.transport {
             Some(transport) => transport.set_peers(peers, &mut self.first.hub),
             None if peers.peers.is_empty() => Ok(None),
-            None => Err("the service was started without other hosts: with `listen`, \
-                         `listen-grpc` or a peer, they can be called"
-                .to_owned()),
+            None => Err(NO_HOSTS.to_owned()),
         }
+    }
+
+    fn may_change_transports(&self) -> Result<(), String> {
+        self.transport.as_ref().map_or(Ok(()), |transport| transport.may_change())
+    }
+
+    /// Gives applications transports of their own in the place of those that there are. Gives
+    /// those, if anything changes.
+    ///
+    /// # Errors
+    /// What is wrong with them. Nothing has changed then.
+    pub(super) fn set_transports(
+        &mut self,
+        transports: Vec<ApplicationTransport>,
+    ) -> Result<Option<Vec<ApplicationTransport>>, String> {
+        let Some(transport) = &mut self.transport else {
+            return if transports.is_empty() { Ok(None) } else { Err(NO_HOSTS.to_owned()) };
+        };
+        let reached = transport.reached();
+        let now = self.first.now();
+        let before = transport.set_applications(transports, &mut self.first.hub, now)?;
+        if before.is_some() {
+            transport.announce(&reached);
+            self.control.gathering = transport.gathering();
+            self.control.grpc_refusals = transport.grpc_refusals();
+        }
+        Ok(before)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::plugins::Plugins;
 use crate::policies::Rule;
 use crate::quotas::Quotas;
-use crate::transport::Peers;
+use crate::transport::{ApplicationTransport, Peers};
 
 /// What undoes one change, if those after it were undone before. Engines are known by their
 /// policies, too: a place may have another one if not all could be undone.
@@ -32,6 +32,8 @@ pub enum Undo {
     Plugins(Plugins),
     /// These are other hosts.
     Peers(Box<Peers>),
+    /// Applications have these transports of their own.
+    Transports(Vec<ApplicationTransport>),
     /// A schema is not loaded.
     Unload(Digest),
     /// A schema is known, and whether it is loaded.

@@ -1,10 +1,26 @@
 //! How other hosts are reached.
 
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
-use petasos::config::Gathering;
+use clap::ValueEnum;
+use petasos::config::{Gathering, TcpConfig};
 use petasos::{PacketTransport, Security};
 use petasos_service::ListenerId;
+use serde::Deserialize;
+
+use crate::security::SecurityOptions;
+
+/// What carries calls between hosts, besides gRPC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carrier {
+    /// UDP, and shared memory to Petasos processes of this host that attach to no service.
+    #[default]
+    Datagrams,
+    /// TCP connections.
+    Tcp,
+}
 
 /// Where calls come in, and where they go.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +32,9 @@ pub struct TransportConfig {
     /// The longest message of theirs, in bytes, if it is not gRPC's usual length.
     pub grpc_message_bytes: Option<usize>,
     /// What carries calls that are not gRPC's.
-    pub packets: PacketTransport,
+    pub carrier: Carrier,
+    /// How, if that is TCP.
+    pub tcp: TcpConfig,
     /// How packets and connections are secured.
     pub security: Security,
     /// The hosts that it knows by name.
@@ -24,10 +42,13 @@ pub struct TransportConfig {
     /// Applications that have a transport of their own. Their names have to be ones that are
     /// proved: others get nothing of it.
     pub applications: Vec<ApplicationTransport>,
+    /// What is under way by a transport of an application has so long to end when another one takes
+    /// its place.
+    pub drain: Duration,
 }
 
 /// How other hosts reach one application, and it them, apart from all others (ADR 21).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ApplicationTransport {
     /// Its name.
     pub application: String,
@@ -35,8 +56,37 @@ pub struct ApplicationTransport {
     pub listen: Option<SocketAddr>,
     /// Where gRPC clients do.
     pub listen_grpc: Option<SocketAddr>,
+    /// What carries its calls; none if it is what carries the service's.
+    pub carrier: Option<Carrier>,
     /// Its certificate; none if it has the service's.
-    pub security: Option<Security>,
+    pub certificate: Option<Certificate>,
+}
+
+/// A certificate, and whose others are taken.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// What was configured.
+    pub options: SecurityOptions,
+    /// What that means.
+    pub security: Security,
+}
+
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Certificate) -> bool {
+        self.options == other.options
+    }
+}
+
+impl ApplicationTransport {
+    /// Whether others call it at addresses of its own.
+    pub fn has_address(&self) -> bool {
+        self.listen.is_some() || self.listen_grpc.is_some()
+    }
+
+    /// How its packets and connections are secured, if not as the service's are.
+    pub fn security(&self) -> Option<&Security> {
+        self.certificate.as_ref().map(|certificate| &certificate.security)
+    }
 }
 
 /// Other hosts, as an operator names them. They may change while calls run.
@@ -50,12 +100,24 @@ pub struct Peers {
 }
 
 impl TransportConfig {
-    /// The switch that TCP has.
-    pub fn gathering(&self) -> Option<Gathering> {
-        match &self.packets {
-            PacketTransport::Tcp(tcp) => Some(tcp.gathering.clone()),
-            PacketTransport::Datagrams => None,
+    /// What carries the service's calls.
+    pub fn packets(&self) -> PacketTransport {
+        self.packets_of(self.carrier)
+    }
+
+    /// What a carrier means here.
+    pub fn packets_of(&self, carrier: Carrier) -> PacketTransport {
+        match carrier {
+            Carrier::Datagrams => PacketTransport::Datagrams,
+            Carrier::Tcp => PacketTransport::Tcp(self.tcp.clone()),
         }
+    }
+
+    /// The switch that TCP has, if that carries anything.
+    pub fn gathering(&self) -> Option<Gathering> {
+        let its = self.applications.iter().filter_map(|its| its.carrier);
+        let has_tcp = its.chain([self.carrier]).any(|carrier| carrier == Carrier::Tcp);
+        has_tcp.then(|| self.tcp.gathering.clone())
     }
 }
 

@@ -389,7 +389,8 @@ fn reply(end: RemoteEnd, takes_image: bool) -> Reply {
     Reply { result, metadata, trailers }
 }
 
-fn refusal(status: Status) -> Reply {
+/// The answer of a request that fails.
+pub fn refusal(status: Status) -> Reply {
     let (metadata, trailers) = (Metadata::new(), Metadata::new());
     Reply { result: Err(status), metadata, trailers }
 }

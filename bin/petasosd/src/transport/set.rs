@@ -5,6 +5,8 @@
 //! application's services and no others, and they call these nowhere else. So applications may
 //! serve the same at addresses of their own.
 //!
+//! They may change while calls run (`changing`).
+//!
 //! Invariant: the name of the application is proved. A process that only says it gets nothing of
 //! the transport: neither its certificate nor the calls that come in there.
 
@@ -13,12 +15,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use petasos::config::Gathering;
 use petasos::grpc::Refusals;
 use petasos_base::Time;
 use petasos_service::{Hub, ListenerId, Memory, RemoteEvent, RemoteLimits};
 
-use super::Transport;
+use super::changing::{LEAVING_LOOK, Leaving};
 use super::config::{ApplicationTransport, Listeners, One, Peers, TransportConfig};
+use super::{Transport, is_grpc};
 use crate::takeover::{Reach, Reached};
 
 /// Applications with transports of their own. Each takes sockets, threads for their connections,
@@ -27,13 +31,16 @@ pub const APPLICATIONS_MAX: usize = 64;
 
 /// All transports of a service.
 pub struct TransportSet {
-    /// The service's, and then those of applications.
-    transports: Vec<Transport>,
-    /// Of the applications: their names, in the same order.
-    applications: Vec<Arc<str>>,
+    /// With the applications of now.
+    pub(super) config: TransportConfig,
+    /// The service's, and then those of applications, in the configuration's order.
+    pub(super) transports: Vec<Transport>,
     /// By an application's name: where its calls leave.
     by_caller: HashMap<Arc<str>, usize>,
-    peers: Peers,
+    /// Who is called where.
+    pub(super) listeners: Vec<Option<Arc<str>>>,
+    /// Those that others have taken the place of, or nothing.
+    pub(super) leaving: Vec<Leaving>,
 }
 
 impl TransportSet {
@@ -50,26 +57,25 @@ impl TransportSet {
         check_applications(&config.applications)?;
         let mut taken = taken.map(Vec::into_iter);
         let mut next_taken = || taken.as_mut().map(|taken| taken.next().unwrap_or_default());
-        let peers = config.peers.clone();
         let mut transports = vec![Transport::new(of_service(&config), next_taken())?];
-        let (mut applications, mut by_caller, mut listeners) = (Vec::new(), HashMap::new(), 0);
-        for (number, of_one) in config.applications.iter().enumerate() {
-            let (application, has_address) = (&of_one.application, of_one.has_address());
-            listeners += u16::from(has_address);
-            let listener = ListenerId(if has_address { listeners } else { u16::MAX });
-            let transport = Transport::new(of_application(&config, of_one, listener), next_taken());
-            transports
-                .push(transport.map_err(|why| format!("application `{application}`: {why}"))?);
-            let name: Arc<str> = application.as_str().into();
-            by_caller.insert(name.clone(), number + 1);
-            applications.push(name);
+        let mut listeners = Vec::new();
+        for its in &config.applications {
+            let listener = listener_of(its, &mut listeners, |_| false);
+            transports.push(open(&config, its, listener, next_taken())?);
         }
         hub.allow_remote(RemoteLimits::default());
-        let with_address = config.applications.iter().filter(|of_one| of_one.has_address());
-        let names: Vec<&str> = with_address.map(|of_one| &*of_one.application).collect();
-        hub.set_listeners(&names);
-        reserve(&peers, hub)?;
-        Ok(TransportSet { transports, applications, by_caller, peers })
+        reserve(&config.peers, hub)?;
+        let (by_caller, leaving) = (HashMap::new(), Vec::new());
+        let mut set = TransportSet { config, transports, by_caller, listeners, leaving };
+        set.take_effect(hub);
+        Ok(set)
+    }
+
+    /// Lets calls take the transports that there are.
+    pub(super) fn take_effect<M: Memory>(&mut self, hub: &mut Hub<M>) {
+        let names = self.config.applications.iter().map(|its| Arc::from(&*its.application));
+        self.by_caller = names.zip(1..).collect();
+        hub.set_listeners(&self.listeners);
     }
 
     /// Puts other hosts in the place of those that are known by name. Gives those, if anything
@@ -82,7 +88,7 @@ impl TransportSet {
         peers: Peers,
         hub: &mut Hub<M>,
     ) -> Result<Option<Peers>, String> {
-        if self.peers == peers {
+        if self.config.peers == peers {
             return Ok(None);
         }
         let check = |transport: &Transport| transport.check_peers(&peers);
@@ -91,20 +97,33 @@ impl TransportSet {
         for (transport, known) in self.transports.iter_mut().zip(known) {
             transport.within(|transport| transport.set_peers(known, &peers.believed));
         }
-        Ok(Some(std::mem::replace(&mut self.peers, peers)))
+        Ok(Some(std::mem::replace(&mut self.config.peers, peers)))
     }
 
-    /// Where others call which application, or all: targets.
-    pub fn reached(&self) -> Vec<(Option<&str>, String)> {
+    /// Where others call which application, or all: targets, with the application's name.
+    pub fn reached(&self) -> Vec<(Option<String>, String)> {
         let mut all = Vec::new();
         for (number, transport) in self.transports.iter().enumerate() {
-            let name = number.checked_sub(1).map(|number| &*self.applications[number]);
+            let name = || self.name(number).map(str::to_owned);
             let address = transport.local_address().map(|address| format!("petasos://{address}"));
-            all.extend(
-                address.into_iter().chain(transport.local_grpc_target()).map(|it| (name, it)),
-            );
+            let targets = address.into_iter().chain(transport.local_grpc_target());
+            all.extend(targets.map(|target| (name(), target)));
         }
         all
+    }
+
+    /// Says where others call, but for what was there before.
+    pub fn announce(&self, before: &[(Option<String>, String)]) {
+        for (application, target) in self.reached().iter().filter(|it| !before.contains(it)) {
+            let who = if is_grpc(target) { "gRPC clients" } else { "other hosts" };
+            let what = application.as_ref().map(|name| format!("`{name}` is ")).unwrap_or_default();
+            eprintln!("petasosd: {what}reached by {who} at {target}");
+        }
+    }
+
+    /// The switch that TCP has, if that carries anything.
+    pub fn gathering(&self) -> Option<Gathering> {
+        self.config.gathering()
     }
 
     /// What counts what the ports of gRPC clients refuse.
@@ -123,42 +142,50 @@ impl TransportSet {
             transport.within(|transport| transport.publish(hub));
         }
         while let Some(event) = hub.poll_remote() {
-            let number = self.of(&event);
-            self.transports[number].within(|transport| transport.hear_hub(hub, event, now));
+            self.of(&event).within(|transport| transport.hear_hub(hub, event, now));
         }
         let mut has_moved = false;
         for transport in &mut self.transports {
             has_moved |= transport.within(|transport| transport.turn(hub, now));
         }
-        has_moved
+        has_moved | self.turn_leaving(hub, now)
     }
 
     /// The transport that a call is with, or leaves by.
     #[inline]
-    fn of(&self, event: &RemoteEvent) -> usize {
-        if self.applications.is_empty() {
-            return 0;
+    fn of(&mut self, event: &RemoteEvent) -> &mut Transport {
+        if self.transports.len() == 1 && self.leaving.is_empty() {
+            return &mut self.transports[0];
         }
         let call = match event {
-            RemoteEvent::Begin(call) if !call.is_proved => return 0,
             RemoteEvent::Begin(call) => {
-                return self.by_caller.get(&call.caller).copied().unwrap_or(0);
+                let number = self.by_caller.get(&call.caller).filter(|_| call.is_proved);
+                return &mut self.transports[number.copied().unwrap_or(0)];
             }
             RemoteEvent::Ready(call) | RemoteEvent::Cancel(call) | RemoteEvent::Room(call) => *call,
         };
+        if let Some(place) = self.leaving.iter().position(|left| left.transport.has(call)) {
+            return &mut self.leaving[place].transport;
+        }
         // Of one that is over, none knows anything.
-        self.transports.iter().position(|transport| transport.has(call)).unwrap_or(0)
+        let place = self.transports.iter().position(|transport| transport.has(call));
+        &mut self.transports[place.unwrap_or(0)]
     }
 
     /// How long the daemon may sleep, unless one of the descriptors becomes readable; `None`
     /// without limit. To be called right before it sleeps.
     pub fn rest(&mut self) -> Option<Duration> {
-        self.transports.iter_mut().filter_map(|it| it.within(Transport::rest)).min()
+        // Whether those that leave are over is looked at now and then.
+        let look = (!self.leaving.is_empty()).then_some(LEAVING_LOOK);
+        let left = self.leaving.iter_mut().map(|left| &mut left.transport);
+        let all = self.transports.iter_mut().chain(left);
+        all.filter_map(|transport| transport.within(Transport::rest)).chain(look).min()
     }
 
     /// What becomes readable when there is something to do.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.transports.iter().map(Transport::as_fd)
+        let left = self.leaving.iter().map(|left| &left.transport);
+        self.transports.iter().chain(left).map(Transport::as_fd)
     }
 
     /// Lets other hosts connect from now on, if they cannot yet.
@@ -174,9 +201,8 @@ impl TransportSet {
     pub fn share_listeners(&self) -> std::io::Result<Vec<(Reached, OwnedFd)>> {
         let mut all = Vec::new();
         for (number, transport) in self.transports.iter().enumerate() {
-            let application = number.checked_sub(1).map(|number| self.applications[number].clone());
             let its = |(reach, file): (Reach, OwnedFd)| {
-                (Reached { reach, application: application.clone() }, file)
+                (Reached { reach, application: self.name(number).map(Arc::from) }, file)
             };
             all.extend(transport.share_listeners()?.into_iter().map(its));
         }
@@ -198,17 +224,52 @@ impl TransportSet {
             // Each is asked: it may have to refuse what comes now.
             is_left &= transport.within(|transport| transport.has_nothing_left(now));
         }
-        is_left
+        is_left && self.leaving.is_empty()
+    }
+
+    /// The application that has the transport of this number.
+    fn name(&self, number: usize) -> Option<&str> {
+        number.checked_sub(1).map(|number| &*self.config.applications[number].application)
     }
 }
 
-impl ApplicationTransport {
-    fn has_address(&self) -> bool {
-        self.listen.is_some() || self.listen_grpc.is_some()
+/// Where an application is called: a listener that no other has, and for which `is_in_use` does not
+/// hold, if it has addresses.
+pub(super) fn listener_of(
+    its: &ApplicationTransport,
+    listeners: &mut Vec<Option<Arc<str>>>,
+    is_in_use: impl Fn(ListenerId) -> bool,
+) -> ListenerId {
+    if !its.has_address() {
+        return ListenerId(u16::MAX);
     }
+    let id = |place: usize| ListenerId(place as u16 + 1);
+    let its_own = listeners.iter().position(|name| name.as_deref() == Some(&*its.application));
+    let free = || {
+        (0..).find(|place| {
+            listeners.get(*place).is_none_or(Option::is_none) && !is_in_use(id(*place))
+        })
+    };
+    let place = its_own.or_else(free).expect("there are fewer than numbers");
+    if listeners.len() <= place {
+        listeners.resize(place + 1, None);
+    }
+    listeners[place] = Some(its.application.as_str().into());
+    id(place)
 }
 
-fn check_applications(all: &[ApplicationTransport]) -> Result<(), String> {
+/// Opens the transport of an application.
+pub(super) fn open(
+    config: &TransportConfig,
+    its: &ApplicationTransport,
+    listener: ListenerId,
+    taken: Option<Listeners>,
+) -> Result<Transport, String> {
+    let transport = Transport::new(of_application(config, its, listener), taken);
+    transport.map_err(|why| format!("application `{}`: {why}", its.application))
+}
+
+pub(super) fn check_applications(all: &[ApplicationTransport]) -> Result<(), String> {
     match all.len() {
         0..=APPLICATIONS_MAX => Ok(()),
         len => Err(format!(
@@ -222,7 +283,7 @@ fn of_service(config: &TransportConfig) -> One<'_> {
         listen: config.listen,
         listen_grpc: config.listen_grpc,
         grpc_message_bytes: config.grpc_message_bytes,
-        packets: config.packets.clone(),
+        packets: config.packets(),
         security: config.security.clone(),
         peers: &config.peers,
         listener: ListenerId::default(),
@@ -238,9 +299,12 @@ fn of_application<'a>(
     One {
         listen: of_one.listen,
         listen_grpc: of_one.listen_grpc,
-        security: of_one.security.clone().unwrap_or_else(|| config.security.clone()),
+        packets: of_one
+            .carrier
+            .map_or_else(|| config.packets(), |carrier| config.packets_of(carrier)),
+        security: of_one.security().unwrap_or(&config.security).clone(),
         listener,
-        vouches: of_one.security.is_none(),
+        vouches: of_one.certificate.is_none(),
         ..of_service(config)
     }
 }

@@ -1,4 +1,5 @@
-//! The transport's part in a takeover: another process at the address where other hosts connect.
+//! The transport's part in a takeover: another process, or another transport of this one, at the
+//! address where other hosts connect.
 //!
 //! The new process accepts when the applications of the old one have attached to it; until then
 //! the old one does. What other hosts have begun ends where it has begun.
@@ -66,7 +67,7 @@ impl Transport {
     /// Whether no call of another host is under way, and none will come.
     pub fn has_nothing_left(&mut self, now: Time) -> bool {
         if self.local_address().is_none() && self.local_grpc_target().is_none() {
-            return true;
+            return self.handles.is_empty();
         }
         let Some(left_at) = self.succession.left_at.filter(|at| now >= *at + STAY) else {
             return false;

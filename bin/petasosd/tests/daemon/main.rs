@@ -22,6 +22,7 @@ mod servers {
 }
 mod support;
 mod transports;
+mod transports_changed;
 #[path = "../../../../crates/petasos/tests/servers/until.rs"]
 mod until;
 

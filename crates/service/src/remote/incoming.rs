@@ -268,8 +268,9 @@ impl<M: Memory> Hub<M> {
     }
 
     /// Other hosts call the applications that have proved these names at listeners of their own,
-    /// and at no other.
-    pub fn set_listeners(&self, applications: &[&str]) {
+    /// and at no other: the first at `ListenerId(1)`, and so on. Nobody is called at a listener
+    /// that has no name.
+    pub fn set_listeners(&self, applications: &[Option<Arc<str>>]) {
         self.host.set_listeners(applications);
     }
 

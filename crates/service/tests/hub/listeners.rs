@@ -28,7 +28,7 @@ fn callee(world: &mut World, listener: ListenerId, apps: &mut [&mut App]) -> usi
 #[test]
 fn applications_that_serve_the_same_are_called_at_their_own_listeners_only() {
     let mut world = world();
-    world.hub.set_listeners(&["shop", "bank"]);
+    world.hub.set_listeners(&["shop", "bank"].map(|name| Some(name.into())));
     let mut apps = [world.proved_app("bank"), world.app("other"), world.proved_app("shop")];
     for (app, name) in apps.iter().zip(["a", "b", "c"]) {
         world.hub.serve(app.number, name).unwrap();
@@ -44,7 +44,7 @@ fn applications_that_serve_the_same_are_called_at_their_own_listeners_only() {
 #[test]
 fn a_name_that_is_not_proved_is_called_where_all_are() {
     let mut world = world();
-    world.hub.set_listeners(&["shop"]);
+    world.hub.set_listeners(&[Some("shop".into())]);
     let shop = world.app("shop");
     world.hub.serve(shop.number, "a").unwrap();
     assert_eq!(route(&mut world, SHOP).unwrap_err(), Code::Unavailable);
@@ -54,11 +54,11 @@ fn a_name_that_is_not_proved_is_called_where_all_are() {
 #[test]
 fn who_leaves_is_called_nowhere_and_listeners_change_at_once() {
     let mut world = world();
-    world.hub.set_listeners(&["shop"]);
+    world.hub.set_listeners(&[Some("shop".into())]);
     let shop = world.proved_app("shop");
     world.hub.serve(shop.number, "a").unwrap();
     assert!(route(&mut world, SHOP).is_ok());
-    world.hub.set_listeners(&[]);
+    world.hub.set_listeners(&[None]);
     assert!(route(&mut world, SHOP).is_err() && route(&mut world, ALL).is_ok());
     world.hub.remove(shop.number, NOW);
     assert_eq!(route(&mut world, ALL).unwrap_err(), Code::Unavailable);

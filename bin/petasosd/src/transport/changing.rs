@@ -1,0 +1,310 @@
+//! Transports of applications that are added, replaced and removed while calls run.
+//!
+//! All that is new is opened before anything changes. Then the new transports take calls, and the
+//! old ones leave as at a takeover (ADR 20): others hear that there is a successor, what is under
+//! way goes on where it has begun, and new requests of who does not know successors are refused
+//! after a second.
+//!
+//! # Invariants
+//! - A transport that leaves takes no call of an application of this host.
+//! - A listener has another application only when no transport that leaves has it any more. So who
+//!   calls at an address that was an application's never gets to another one.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use petasos::Status;
+use petasos_base::Time;
+use petasos_service::{Hub, ListenerId, Memory, RemoteCall, RemoteCalls};
+
+use super::config::{ApplicationTransport, Listeners};
+use super::messages::failure;
+use super::relayed::refusal;
+use super::set::{TransportSet, check_applications, listener_of, open};
+use super::{Handle, Transport};
+use crate::takeover::Reach;
+
+/// While transports leave, the daemon looks at them so often at least.
+pub(super) const LEAVING_LOOK: Duration = Duration::from_millis(10);
+
+/// With so many that leave, no other has to.
+const LEAVING_MAX: usize = 64;
+/// How often, and after what time again, an address is tried that a transport is leaving.
+const CLOSING_LOOKS: u32 = 10;
+const CLOSING_LOOK: Duration = Duration::from_millis(1);
+
+/// A transport whose place another one has, or none.
+pub(super) struct Leaving {
+    pub(super) transport: Transport,
+    /// What has not ended by then is ended.
+    until: Time,
+}
+
+/// What is open before it takes effect.
+struct Opened {
+    /// In the order of the applications; none where the one that there is stays.
+    transports: Vec<Option<Transport>>,
+    listeners: Vec<Option<Arc<str>>>,
+}
+
+impl TransportSet {
+    /// Gives applications these transports. Gives those that there were, if anything changes. Calls
+    /// that are under way go on.
+    ///
+    /// # Errors
+    /// A text that says which cannot be opened. Nothing has changed then.
+    pub fn set_applications<M: Memory>(
+        &mut self,
+        wanted: Vec<ApplicationTransport>,
+        hub: &mut Hub<M>,
+        now: Time,
+    ) -> Result<Option<Vec<ApplicationTransport>>, String> {
+        if self.config.applications == wanted {
+            return Ok(None);
+        }
+        check_applications(&wanted)?;
+        let Opened { transports, listeners } = self.open(&wanted)?;
+        let before = std::mem::replace(&mut self.config.applications, wanted);
+        let of_now =
+            before.iter().map(|its| its.application.clone()).zip(self.transports.drain(1..));
+        let mut of_now: HashMap<String, Transport> = of_now.collect();
+        let mut new = Vec::new();
+        for (its, opened) in self.config.applications.iter().zip(transports) {
+            new.extend(opened.is_some().then_some(self.transports.len()));
+            let stays = || of_now.remove(&its.application).expect("it stays if none was opened");
+            self.transports.push(opened.unwrap_or_else(stays));
+        }
+        self.listeners = listeners;
+        self.take_effect(hub);
+        for place in new {
+            // Who connects finds what is served.
+            self.transports[place].within(|transport| {
+                transport.publish(hub);
+                transport.accept();
+            });
+        }
+        for (_, old) in of_now {
+            self.leave(old, now);
+        }
+        Ok(Some(before))
+    }
+
+    /// Opens what differs from what there is.
+    fn open(&self, wanted: &[ApplicationTransport]) -> Result<Opened, String> {
+        let has_address =
+            |name: &str| wanted.iter().any(|its| its.application == name && its.has_address());
+        let mut listeners = self.listeners.clone();
+        for listener in &mut listeners {
+            *listener = listener.take().filter(|name| has_address(name));
+        }
+        let is_leaving = |id: ListenerId| {
+            let mut left = self.leaving.iter();
+            left.any(|left| left.transport.listener == id) || self.loses(id, &listeners)
+        };
+        let mut known = listeners.clone();
+        let transports = wanted.iter().map(|its| {
+            let listener = listener_of(its, &mut known, is_leaving);
+            if self.config.applications.contains(its) {
+                return Ok(None);
+            }
+            let taken = self.sockets(its);
+            let taken = taken.map_err(|why| format!("application `{}`: {why}", its.application))?;
+            open(&self.config, its, listener, Some(taken)).map(Some)
+        });
+        let transports = transports.collect::<Result<_, String>>()?;
+        Ok(Opened { transports, listeners: known })
+    }
+
+    /// Whether a listener had an application until now that it has no more.
+    fn loses(&self, id: ListenerId, kept: &[Option<Arc<str>>]) -> bool {
+        let place = usize::from(id.0) - 1;
+        self.listeners.get(place).is_some_and(|before| *before != kept[place])
+    }
+
+    /// The sockets at which others connect to a transport: those of the transport that has its
+    /// addresses now, or new ones.
+    fn sockets(&self, its: &ApplicationTransport) -> Result<Listeners, String> {
+        let hosts = self.socket(its, Reach::Hosts)?;
+        let grpc = self.socket(its, Reach::Grpc)?;
+        Ok(Listeners { hosts, grpc })
+    }
+
+    fn socket(
+        &self,
+        its: &ApplicationTransport,
+        reach: Reach,
+    ) -> Result<Option<TcpListener>, String> {
+        let Some(at) = address(its, reach) else { return Ok(None) };
+        let has_it = |other: &&(&ApplicationTransport, &Transport)| {
+            // Each that asks for any port has one of its own.
+            let is_it = at.port() != 0 || other.0.application == its.application;
+            is_it && address(other.0, reach) == Some(at)
+        };
+        let all: Vec<_> = self.config.applications.iter().zip(&self.transports[1..]).collect();
+        if let Some((_, transport)) = all.iter().find(has_it) {
+            let shared = transport.share_listeners();
+            let shared = shared.map_err(|error| format!("cannot share {at}: {error}"))?;
+            let found = shared.into_iter().find(|(of, _)| *of == reach);
+            return Ok(found.map(|(_, socket)| socket.into()));
+        }
+        let bound = self.bind(at);
+        bound.map(Some).map_err(|error| format!("cannot listen at {at}: {error}"))
+    }
+
+    /// Listens at an address. If a transport that leaves has had it, its own thread closes that.
+    fn bind(&self, at: SocketAddr) -> io::Result<TcpListener> {
+        for _ in 0..CLOSING_LOOKS {
+            match TcpListener::bind(at) {
+                Err(error) if error.kind() == ErrorKind::AddrInUse && !self.leaving.is_empty() => {
+                    std::thread::sleep(CLOSING_LOOK);
+                }
+                bound => return bound,
+            }
+        }
+        TcpListener::bind(at)
+    }
+
+    /// Whether other transports may take the place of those that there are.
+    ///
+    /// # Errors
+    /// Too many still leave: a text about that.
+    pub fn may_change(&self) -> Result<(), String> {
+        match self.leaving.len() {
+            ..LEAVING_MAX => Ok(()),
+            left => Err(format!(
+                "{left} transports that were replaced still end what is under way: try again later"
+            )),
+        }
+    }
+
+    /// A transport takes no more calls, and goes when those that it has are over.
+    fn leave(&mut self, mut transport: Transport, now: Time) {
+        let drain = self.config.drain;
+        transport.within(|transport| transport.hand_over(drain, now));
+        self.leaving.push(Leaving { transport, until: now + drain });
+    }
+
+    /// Goes on with what transports that leave have under way. Says whether anything moved.
+    #[inline]
+    pub(super) fn turn_leaving<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
+        !self.leaving.is_empty() && self.turn_each_leaving(hub, now)
+    }
+
+    #[cold]
+    fn turn_each_leaving<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
+        let mut has_moved = false;
+        self.leaving.retain_mut(|Leaving { transport, until }| {
+            let is_over = transport.within(|transport| {
+                has_moved |= transport.turn(hub, now);
+                let is_late = now >= *until;
+                if is_late {
+                    transport.give_up_all(hub, now);
+                }
+                is_late || transport.has_nothing_left(now)
+            });
+            !is_over
+        });
+        has_moved
+    }
+}
+
+impl Transport {
+    /// Ends all calls at both ends.
+    fn give_up_all<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) {
+        let calls: Vec<RemoteCall> = self.handles.iter().map(|(call, _)| call).collect();
+        for call in calls {
+            let status = || Status::unavailable("the transport was replaced, and time was up");
+            match self.handles.get(call) {
+                Some(Handle::Future(port)) => {
+                    let port = port.clone();
+                    self.give_up(hub, &port, status(), now);
+                }
+                Some(Handle::Call(key)) => {
+                    self.event_loop.give_up_relayed(*key);
+                    hub.remote_end(call, failure(status(), false), now);
+                }
+                Some(Handle::Request(name)) => {
+                    self.event_loop.reply(*name, refusal(status()));
+                    hub.remote_cancel(call, now);
+                }
+                None => {}
+            }
+        }
+        self.handles = RemoteCalls::default();
+    }
+}
+
+fn address(its: &ApplicationTransport, reach: Reach) -> Option<SocketAddr> {
+    match reach {
+        Reach::Hosts => its.listen,
+        Reach::Grpc => its.listen_grpc,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use petasos_service::SchemaLimits;
+    use petasos_shm::OwnedHeap;
+
+    use super::*;
+    use crate::transport::TransportConfig;
+
+    fn listens(name: &str, at: &str) -> ApplicationTransport {
+        let listen = Some(at.parse().expect("an address"));
+        let (application, listen_grpc) = (name.to_owned(), None);
+        ApplicationTransport { application, listen, listen_grpc, carrier: None, certificate: None }
+    }
+
+    #[test]
+    fn adr21_who_is_called_somewhere_no_more_leaves_the_listener_to_nobody_for_now() {
+        let mut hub: Hub<(OwnedHeap, OwnedHeap)> = Hub::new(SchemaLimits::default());
+        let drain = Duration::from_secs(1);
+        let applications = vec![listens("shop", "127.0.0.1:0")];
+        let config = TransportConfig { applications, drain, ..TransportConfig::default() };
+        let mut set = TransportSet::new(config, None, &mut hub).expect("loopback has ports");
+        let at = |set: &TransportSet, place: usize| set.transports[place].listener;
+        let shop = at(&set, 1);
+        let both = vec![listens("bank", "127.0.0.1:0"), listens("shop", "127.0.0.1:0")];
+        let now = Time::from_nanos(1);
+        assert!(set.set_applications(both.clone(), &mut hub, now).expect("it opens").is_some());
+        let bank = at(&set, 1);
+        assert!(at(&set, 2) == shop && bank != shop && set.leaving.is_empty(), "it stays");
+        assert_eq!(set.set_applications(both, &mut hub, now), Ok(None));
+        // Those of one that leaves may still come by it.
+        let others = ["cafe", "dock"].map(|name| listens(name, "127.0.0.1:0")).to_vec();
+        set.set_applications(others, &mut hub, now).expect("it opens");
+        let new = [at(&set, 1), at(&set, 2)];
+        assert!(new[0] != new[1] && !new.contains(&shop) && !new.contains(&bank), "{new:?}");
+        assert_eq!(set.leaving.len(), 2);
+        let late = now + drain;
+        set.turn(&mut hub, late);
+        assert!(set.leaving.is_empty(), "time is up");
+        set.set_applications(vec![listens("shop", "127.0.0.1:0")], &mut hub, late)
+            .expect("it opens");
+        assert!([shop, bank].contains(&at(&set, 1)), "nobody comes by it any more");
+    }
+
+    #[test]
+    fn what_cannot_be_opened_changes_nothing() {
+        let mut hub: Hub<(OwnedHeap, OwnedHeap)> = Hub::new(SchemaLimits::default());
+        let config = TransportConfig::default();
+        let mut set = TransportSet::new(config, None, &mut hub).expect("loopback has ports");
+        let now = Time::from_nanos(1);
+        let shop = vec![listens("shop", "127.0.0.1:0")];
+        set.set_applications(shop, &mut hub, now).expect("it opens");
+        let held = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let at = held.local_addr().expect("it has one").to_string();
+        let before = set.reached();
+        let wrong = set.set_applications(
+            vec![listens("cafe", "127.0.0.1:0"), listens("dock", &at)],
+            &mut hub,
+            now,
+        );
+        let wrong = wrong.expect_err("it is in use");
+        assert!(wrong.starts_with("application `dock`: cannot listen at "), "{wrong}");
+        assert!(set.reached() == before && set.leaving.is_empty());
+    }
+}
