@@ -19,6 +19,7 @@ mod changing;
 mod channels;
 mod config;
 mod grpc;
+mod leaving;
 mod mail;
 mod messages;
 mod outgoing;

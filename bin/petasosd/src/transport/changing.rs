@@ -1,14 +1,10 @@
 //! Transports of applications that are added, replaced and removed while calls run.
 //!
 //! All that is new is opened before anything changes. Then the new transports take calls, and the
-//! old ones leave as at a takeover (ADR 20): others hear that there is a successor, what is under
-//! way goes on where it has begun, and new requests of who does not know successors are refused
-//! after a second.
+//! old ones leave (`leaving`).
 //!
-//! # Invariants
-//! - A transport that leaves takes no call of an application of this host.
-//! - A listener has another application only when no transport that leaves has it any more. So who
-//!   calls at an address that was an application's never gets to another one.
+//! Invariant: a listener has another application only when no transport that leaves has it any
+//! more. So who calls at an address that was an application's never gets to another one.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -16,32 +12,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use petasos::Status;
 use petasos_base::Time;
-use petasos_service::{Hub, ListenerId, Memory, RemoteCall, RemoteCalls};
+use petasos_service::{Hub, ListenerId, Memory};
 
+use super::Transport;
 use super::config::{ApplicationTransport, Listeners};
-use super::messages::failure;
-use super::relayed::refusal;
 use super::set::{TransportSet, check_applications, listener_of, open};
-use super::{Handle, Transport};
 use crate::takeover::Reach;
-
-/// While transports leave, the daemon looks at them so often at least.
-pub(super) const LEAVING_LOOK: Duration = Duration::from_millis(10);
 
 /// With so many that leave, no other has to.
 const LEAVING_MAX: usize = 64;
 /// How often, and after what time again, an address is tried that a transport is leaving.
 const CLOSING_LOOKS: u32 = 10;
 const CLOSING_LOOK: Duration = Duration::from_millis(1);
-
-/// A transport whose place another one has, or none.
-pub(super) struct Leaving {
-    pub(super) transport: Transport,
-    /// What has not ended by then is ended.
-    until: Time,
-}
 
 /// What is open before it takes effect.
 struct Opened {
@@ -87,7 +70,7 @@ impl TransportSet {
             });
         }
         for (_, old) in of_now {
-            self.leave(old, now);
+            self.leaving.add(old, self.config.drain, now);
         }
         Ok(Some(before))
     }
@@ -100,10 +83,8 @@ impl TransportSet {
         for listener in &mut listeners {
             *listener = listener.take().filter(|name| has_address(name));
         }
-        let is_leaving = |id: ListenerId| {
-            let mut left = self.leaving.iter();
-            left.any(|left| left.transport.listener == id) || self.loses(id, &listeners)
-        };
+        let is_leaving =
+            |id: ListenerId| self.leaving.has_listener(id) || self.loses(id, &listeners);
         let mut known = listeners.clone();
         let transports = wanted.iter().map(|its| {
             let listener = listener_of(its, &mut known, is_leaving);
@@ -178,62 +159,6 @@ impl TransportSet {
                 "{left} transports that were replaced still end what is under way: try again later"
             )),
         }
-    }
-
-    /// A transport takes no more calls, and goes when those that it has are over.
-    fn leave(&mut self, mut transport: Transport, now: Time) {
-        let drain = self.config.drain;
-        transport.within(|transport| transport.hand_over(drain, now));
-        self.leaving.push(Leaving { transport, until: now + drain });
-    }
-
-    /// Goes on with what transports that leave have under way. Says whether anything moved.
-    #[inline]
-    pub(super) fn turn_leaving<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
-        !self.leaving.is_empty() && self.turn_each_leaving(hub, now)
-    }
-
-    #[cold]
-    fn turn_each_leaving<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) -> bool {
-        let mut has_moved = false;
-        self.leaving.retain_mut(|Leaving { transport, until }| {
-            let is_over = transport.within(|transport| {
-                has_moved |= transport.turn(hub, now);
-                let is_late = now >= *until;
-                if is_late {
-                    transport.give_up_all(hub, now);
-                }
-                is_late || transport.has_nothing_left(now)
-            });
-            !is_over
-        });
-        has_moved
-    }
-}
-
-impl Transport {
-    /// Ends all calls at both ends.
-    fn give_up_all<M: Memory>(&mut self, hub: &mut Hub<M>, now: Time) {
-        let calls: Vec<RemoteCall> = self.handles.iter().map(|(call, _)| call).collect();
-        for call in calls {
-            let status = || Status::unavailable("the transport was replaced, and time was up");
-            match self.handles.get(call) {
-                Some(Handle::Future(port)) => {
-                    let port = port.clone();
-                    self.give_up(hub, &port, status(), now);
-                }
-                Some(Handle::Call(key)) => {
-                    self.event_loop.give_up_relayed(*key);
-                    hub.remote_end(call, failure(status(), false), now);
-                }
-                Some(Handle::Request(name)) => {
-                    self.event_loop.reply(*name, refusal(status()));
-                    hub.remote_cancel(call, now);
-                }
-                None => {}
-            }
-        }
-        self.handles = RemoteCalls::default();
     }
 }
 

@@ -20,8 +20,8 @@ use petasos::grpc::Refusals;
 use petasos_base::Time;
 use petasos_service::{Hub, ListenerId, Memory, RemoteEvent, RemoteLimits};
 
-use super::changing::{LEAVING_LOOK, Leaving};
 use super::config::{ApplicationTransport, Listeners, One, Peers, TransportConfig};
+use super::leaving::Leaving;
 use super::{Transport, is_grpc};
 use crate::takeover::{Reach, Reached};
 
@@ -40,7 +40,7 @@ pub struct TransportSet {
     /// Who is called where.
     pub(super) listeners: Vec<Option<Arc<str>>>,
     /// Those that others have taken the place of, or nothing.
-    pub(super) leaving: Vec<Leaving>,
+    pub(super) leaving: Leaving,
 }
 
 impl TransportSet {
@@ -65,7 +65,7 @@ impl TransportSet {
         }
         hub.allow_remote(RemoteLimits::default());
         reserve(&config.peers, hub)?;
-        let (by_caller, leaving) = (HashMap::new(), Vec::new());
+        let (by_caller, leaving) = Default::default();
         let mut set = TransportSet { config, transports, by_caller, listeners, leaving };
         set.take_effect(hub);
         Ok(set)
@@ -148,7 +148,7 @@ impl TransportSet {
         for transport in &mut self.transports {
             has_moved |= transport.within(|transport| transport.turn(hub, now));
         }
-        has_moved | self.turn_leaving(hub, now)
+        has_moved | self.leaving.turn(hub, now)
     }
 
     /// The transport that a call is with, or leaves by.
@@ -164,28 +164,25 @@ impl TransportSet {
             }
             RemoteEvent::Ready(call) | RemoteEvent::Cancel(call) | RemoteEvent::Room(call) => *call,
         };
-        if let Some(place) = self.leaving.iter().position(|left| left.transport.has(call)) {
-            return &mut self.leaving[place].transport;
-        }
         // Of one that is over, none knows anything.
         let place = self.transports.iter().position(|transport| transport.has(call));
-        &mut self.transports[place.unwrap_or(0)]
+        match place {
+            Some(place) => &mut self.transports[place],
+            None => self.leaving.of(call).unwrap_or(&mut self.transports[0]),
+        }
     }
 
     /// How long the daemon may sleep, unless one of the descriptors becomes readable; `None`
     /// without limit. To be called right before it sleeps.
     pub fn rest(&mut self) -> Option<Duration> {
-        // Whether those that leave are over is looked at now and then.
-        let look = (!self.leaving.is_empty()).then_some(LEAVING_LOOK);
-        let left = self.leaving.iter_mut().map(|left| &mut left.transport);
-        let all = self.transports.iter_mut().chain(left);
+        let look = self.leaving.rest();
+        let all = self.transports.iter_mut().chain(self.leaving.iter_mut());
         all.filter_map(|transport| transport.within(Transport::rest)).chain(look).min()
     }
 
     /// What becomes readable when there is something to do.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let left = self.leaving.iter().map(|left| &left.transport);
-        self.transports.iter().chain(left).map(Transport::as_fd)
+        self.transports.iter().chain(self.leaving.iter()).map(Transport::as_fd)
     }
 
     /// Lets other hosts connect from now on, if they cannot yet.
