@@ -1,0 +1,199 @@
+//! The router's core: requests in, decisions out.
+
+use std::collections::VecDeque;
+
+use petasos_base::{Rng, Time, Wheel};
+
+use crate::config::{Config, ConfigError};
+use crate::health::Failures;
+use crate::output::{Admission, Assignment, Counts, Event, Output, Refusal};
+use crate::queue::{Head, Line, Queue};
+use crate::request::{Affinity, Request};
+use crate::ring::KeyRing;
+use crate::worker::{WorkerId, WorkerState};
+use crate::workers::Workers;
+
+/// Timers are this precise: what they are for takes milliseconds.
+const TIMER_SLOT_NS: u64 = 1 << 17;
+const TIMER_REACH_NS: u64 = 500_000_000;
+
+/// Decides which worker gets which request, and when. `T` stands for a request.
+///
+/// Methods are of four kinds: getters; commands of the operator ([`Router::drain`] and others);
+/// inputs, `handle_*`; and outputs, [`Router::poll`] and [`Router::poll_event`]. After each input
+/// or command, or after a batch of them with feedback first, the outputs have to be taken until
+/// there are none. [`Router::handle_timeout`] has to be called at [`Router::next_timeout`]. Times
+/// must not decrease.
+#[derive(Debug)]
+pub struct Router<T> {
+    pub(crate) config: Config,
+    pub(crate) workers: Workers,
+    /// Of each place.
+    pub(crate) failures: Box<[Failures]>,
+    pub(crate) ring: KeyRing,
+    pub(crate) timers: Wheel<u16>,
+    /// Places whose timers are due, between two steps of their handling.
+    pub(crate) due: Vec<u16>,
+    pub(crate) events: VecDeque<Event>,
+    /// Probes to send, with their numbers.
+    pub(crate) probes: VecDeque<(WorkerId, u64)>,
+    pub(crate) counts: Counts,
+    queue: Queue<T>,
+}
+
+impl<T> Router<T> {
+    /// A router without workers.
+    ///
+    /// # Errors
+    /// If the configuration is wrong.
+    pub fn new(config: &Config) -> Result<Router<T>, ConfigError> {
+        config.check()?;
+        let places = config.workers_max;
+        Ok(Router {
+            workers: Workers::new(config),
+            failures: vec![Failures::default(); places].into(),
+            ring: KeyRing::new(places, config.keys.places),
+            timers: Wheel::new(TIMER_SLOT_NS, TIMER_REACH_NS),
+            due: Vec::with_capacity(places),
+            events: VecDeque::with_capacity(places),
+            probes: VecDeque::with_capacity(places),
+            counts: Counts::default(),
+            queue: Queue::new(config.waiting_max),
+            config: config.clone(),
+        })
+    }
+
+    /// Takes a request.
+    #[inline]
+    pub fn handle_request(&mut self, now: Time, mut request: Request<T>) -> Admission<T> {
+        self.counts.requests += 1;
+        if request.expires <= now {
+            self.counts.expired += 1;
+            return Admission::Refused(request.token, Refusal::Expired);
+        }
+        if !self.workers.has_willing(request.affinity) {
+            self.counts.unwanted += 1;
+            return Admission::Refused(request.token, Refusal::Nobody);
+        }
+        if let Some(age_max) = self.config.waiting_age_max {
+            request.expires = request.expires.min(now + age_max);
+        }
+        let mut admission = Admission::Admitted;
+        if self.queue.is_full() {
+            self.counts.overflowed += 1;
+            match self.queue.displace(request.priority) {
+                Some(token) => admission = Admission::Displaced(token),
+                None => return Admission::Refused(request.token, Refusal::Full),
+            }
+        }
+        self.queue.push(now, request);
+        admission
+    }
+
+    /// The next decision; none if nothing can be decided now.
+    #[inline]
+    pub fn poll(&mut self, now: Time, rng: &mut Rng) -> Option<Output<T>> {
+        if let Some((worker, number)) = self.probes.pop_front() {
+            self.counts.probes += 1;
+            return Some(Output::Probe { worker, number });
+        }
+        if self.queue.may_expire()
+            && let Some(token) = self.queue.pop_expired(now)
+        {
+            self.counts.expired += 1;
+            return Some(Output::Expired(token));
+        }
+        let line = self.next_line(now)?;
+        let affinity = self.queue.head(line)?.affinity;
+        let keys = (&self.ring, self.config.keys);
+        let index = match affinity {
+            Affinity::Primary => self.workers.free_primary(),
+            Affinity::Key(key) if self.ring.is_used() => self.workers.choose_by_key(keys, key, rng),
+            _ => self.workers.choose(rng),
+        };
+        let index = index.expect("a line's turn comes if a worker is free for it");
+        let token = self.queue.pop(line).expect("it has a head");
+        self.counts.given += 1;
+        let number = self.workers.give(now, index);
+        self.watch(now, index);
+        Some(Output::Give(Assignment { token, worker: self.workers.id(index), number }))
+    }
+
+    /// The line whose head goes next, if a worker is free for it. Between lines, priority and the
+    /// order of arrival decide.
+    #[inline]
+    fn next_line(&self, now: Time) -> Option<Line> {
+        let shared = self.queue.head(Line::Shared);
+        let shared = shared.filter(|_| !self.workers.free.is_empty());
+        let shared = shared.filter(|head| !self.holds(now, head));
+        let primary = self.queue.head(Line::Primary);
+        let primary = primary.filter(|_| self.workers.free_primary().is_some());
+        match (shared, primary) {
+            (Some(shared), Some(primary)) if primary.order < shared.order => Some(Line::Primary),
+            (Some(_), _) => Some(Line::Shared),
+            (None, Some(_)) => Some(Line::Primary),
+            (None, None) => None,
+        }
+    }
+
+    /// Whether the first of the shared line is held back, although workers have free slots: the
+    /// next feedback may tell that one is idle.
+    #[inline]
+    fn holds(&self, now: Time, head: &Head) -> bool {
+        let Some(hold) = self.config.hold else { return false };
+        let is_short = self.queue.line_len(Line::Shared) <= hold.requests_max as usize;
+        self.workers.idle == 0 && is_short && now < head.arrived + hold.time
+    }
+
+    /// When to call [`Router::handle_timeout`] at the latest, unless there is other input before.
+    pub fn next_timeout(&self) -> Time {
+        let expiry = if self.queue.may_expire() { self.queue.next_expiry() } else { Time::NEVER };
+        let released = self.config.hold.and_then(|hold| {
+            let head = self.queue.head(Line::Shared)?;
+            Some(head.arrived + hold.time).filter(|_| !self.workers.free.is_empty())
+        });
+        self.timers.next_due().min(expiry).min(released.unwrap_or(Time::NEVER))
+    }
+
+    /// The next report about a worker.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many requests all workers have.
+    pub fn outstanding(&self) -> u64 {
+        self.workers.outstanding
+    }
+
+    /// How often something has happened.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What is known of a member.
+    pub fn worker(&self, worker: WorkerId) -> Option<WorkerState> {
+        Some(self.workers.all[self.workers.index(worker)?].state())
+    }
+
+    /// The members, in the order of their places.
+    pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
+        let members = &self.workers.members;
+        let places = 0..self.workers.all.len();
+        places.filter(|place| members.contains(*place)).map(|place| self.workers.id(place))
+    }
+
+    /// Who gets requests for the primary only.
+    pub fn primary(&self) -> Option<WorkerId> {
+        self.workers.primary
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}

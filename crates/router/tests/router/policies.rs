@@ -1,0 +1,144 @@
+//! Who gets a request.
+
+use std::collections::HashMap;
+
+use petasos_router::{Affinity, Bound, Config, Keys, Policy, Request, Rule, WorkerId};
+
+use crate::support::Bench;
+
+fn config(policy: &str) -> Config {
+    Config { policy: policy.parse().expect("it is a policy"), ..Config::default() }
+}
+
+/// How many of so many requests each worker gets, none of which is served.
+fn shares(bench: &mut Bench, requests: u32) -> HashMap<WorkerId, u32> {
+    bench.requests(0..requests);
+    let mut shares = HashMap::new();
+    for given in bench.given() {
+        *shares.entry(given.worker).or_insert(0) += 1;
+    }
+    shares
+}
+
+#[test]
+fn round_robin_takes_turns_by_weight() {
+    let mut bench = Bench::new(&config("rr"));
+    let (full, half) = (bench.join(1, 100), bench.join(1, 50));
+    let shares = shares(&mut bench, 300);
+    assert_eq!((shares[&full], shares[&half]), (200, 100));
+}
+
+#[test]
+fn random_choices_follow_the_weights() {
+    let mut bench = Bench::new(&config("random"));
+    let (full, half) = (bench.join(1, 100), bench.join(1, 50));
+    let shares = shares(&mut bench, 3000);
+    // The standard deviation is 26.
+    assert!((1870..2130).contains(&shares[&full]), "{shares:?}");
+    assert_eq!(shares[&full] + shares[&half], 3000);
+}
+
+#[test]
+fn two_choices_are_more_even_than_one() {
+    let spread = |policy| {
+        let (mut bench, workers) = Bench::with_workers(&config(policy), &[1; 64]);
+        let shares = shares(&mut bench, 6400);
+        let of = |worker| shares.get(worker).copied().unwrap_or(0);
+        workers.iter().map(of).max().unwrap() - workers.iter().map(of).min().unwrap()
+    };
+    let [one, two, all] = ["random", "pl2", "jsq"].map(spread);
+    // With one choice about 45, with two 5: log log 64 and some.
+    assert!(one > 25 && two <= 8 && all == 0, "{one} {two} {all}");
+}
+
+#[test]
+fn the_shortest_queue_is_joined_and_ties_are_broken_at_random() {
+    let (mut bench, workers) = Bench::with_workers(&config("jbsq"), &[2; 16]);
+    let mut firsts = HashMap::new();
+    for round in 1..=1600 {
+        bench.requests(0..16);
+        let mut given: Vec<_> = bench.given().iter().map(|given| given.worker).collect();
+        *firsts.entry(given[0]).or_insert(0) += 1;
+        given.sort_by_key(|worker| worker.index());
+        assert_eq!(given, workers, "each gets one before any gets two");
+        workers.iter().for_each(|worker| bench.tell(*worker, round, round, 2));
+    }
+    // 100 each, with a standard deviation below 10.
+    assert!(firsts.values().all(|count| (50..150).contains(count)), "{firsts:?}");
+}
+
+#[test]
+fn nobody_gets_more_than_its_bound_and_all_slots_are_used() {
+    let (mut bench, workers) = Bench::with_workers(&config("jbsq3"), &[1, 2, 3, 4]);
+    let shares = shares(&mut bench, 100);
+    let counts: Vec<_> = workers.iter().map(|worker| shares[worker]).collect();
+    assert_eq!((counts, bench.router.waiting()), (vec![1, 2, 3, 3], 91));
+    // Now less than it has: nothing until it has drained below that.
+    bench.tell(workers[2], 0, 3, 1);
+    for served in 1..=2 {
+        bench.tell(workers[2], served, 3, 1);
+        assert_eq!(bench.tokens(), []);
+    }
+    bench.tell(workers[2], 3, 3, 1);
+    assert_eq!(bench.given().len(), 1);
+    bench.tell(workers[2], 3, 3, 3);
+    assert_eq!(bench.given().len(), 2);
+}
+
+#[test]
+fn workers_with_little_weight_get_little_while_others_are_free() {
+    let mut bench = Bench::new(&config("jsq"));
+    let (full, fifth) = (bench.join(1, 100), bench.join(1, 20));
+    let shares = shares(&mut bench, 120);
+    assert_eq!((shares[&full], shares[&fifth]), (100, 20));
+}
+
+#[test]
+fn four_thousand_workers_have_each_their_request() {
+    let policy = Policy { rule: Rule::ShortestQueue, bound: Bound::Announced };
+    let config = Config { policy, workers_max: 4096, ..Config::default() };
+    let (mut bench, _) = Bench::with_workers(&config, &[2; 4096]);
+    for _ in 0..2 {
+        let shares = shares(&mut bench, 4096);
+        assert!(shares.len() == 4096);
+    }
+    assert!(shares(&mut bench, 1).is_empty(), "all have what they may have");
+}
+
+fn keyed(token: u32, key: u64) -> Request<u32> {
+    Request { affinity: Affinity::Key(key), ..Request::new(token) }
+}
+
+#[test]
+fn keys_have_their_workers_unless_these_have_too_much() {
+    let keys = Keys { places: 64, excess_percent: 50 };
+    let config = Config { keys, ..config("jsq") };
+    let (mut bench, workers) = Bench::with_workers(&config, &[1; 8]);
+    let mut owners = HashMap::new();
+    let mut counts = HashMap::<WorkerId, u64>::new();
+    // One at a time, so that nobody has too much.
+    for token in 0..1000 {
+        let key = u64::from(token % 100);
+        bench.request(keyed(token, key));
+        let worker = bench.given()[0].worker;
+        assert_eq!(*owners.entry(key).or_insert(worker), worker, "key {key}");
+        let count = counts.entry(worker).or_default();
+        *count += 1;
+        let count = *count;
+        bench.tell(worker, count, count, 1);
+    }
+    assert!(counts.len() >= 6, "{counts:?}");
+    // All for one key: the others help.
+    (0..80).for_each(|token| bench.request(keyed(token, 7)));
+    assert_eq!(bench.given().len(), 80);
+    let most = workers.iter().map(|worker| bench.outstanding(*worker)).max();
+    assert_eq!(most, Some(15), "half more than the average");
+    assert_eq!(bench.outstanding(owners[&7]), 15);
+}
+
+#[test]
+fn a_key_without_a_ring_goes_as_others_do() {
+    let (mut bench, _) = Bench::with_workers(&config("jbsq"), &[1, 1]);
+    (0..3).for_each(|token| bench.request(keyed(token, 7)));
+    assert_eq!(bench.tokens(), [0, 1]);
+}

@@ -1,0 +1,477 @@
+//! Workers and a network that loses, repeats, reorders and delays, and what must hold whatever they
+//! do. The world keeps books of its own: it knows where each request really is.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use petasos_base::{Rng, Time};
+use petasos_router::{
+    Admission, Affinity, Bound, Config, Ejection, Event, Feedback, Hold, Join, Keys, Liveness,
+    Output, Policy, Refusal, Request, Router, Rule, WorkerId,
+};
+
+/// Most packets take no longer, unless they are lost.
+const TRIP: Duration = Duration::from_millis(1);
+/// After this long a worker gives a hole up.
+const PATIENCE: Duration = Duration::from_millis(3);
+
+/// A request that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    priority: u8,
+    sequence: u64,
+    is_for_primary: bool,
+    expires: Time,
+}
+
+/// A worker, as it is.
+#[derive(Debug)]
+struct Worker {
+    bound: u16,
+    sequence: u64,
+    received: u64,
+    settled: u64,
+    /// Requests that it works on, by number.
+    held: Vec<u64>,
+    /// Missing numbers below `received`, and since when.
+    holes: Vec<(u64, Time)>,
+    /// Of the latest feedback that has arrived.
+    told: (u64, u16),
+    /// The most that the router knew that it may have, since it had nothing.
+    allowed: u16,
+    is_silent: bool,
+}
+
+/// What is on its way.
+#[derive(Clone, Copy, Debug)]
+enum Packet {
+    Request { worker: WorkerId, number: u64, is_probe: bool },
+    Feedback { worker: WorkerId, told: Feedback },
+}
+
+/// See the module's documentation.
+pub struct World {
+    router: Router<u64>,
+    rng: Rng,
+    now: Time,
+    waiting: HashMap<u64, Waiting>,
+    workers: HashMap<WorkerId, Worker>,
+    packets: Vec<(Time, Packet)>,
+    next_token: u64,
+    loss: f64,
+}
+
+fn config(rng: &mut Rng) -> Config {
+    let rules = [Rule::Random, Rule::RoundRobin, Rule::PowerOfTwo, Rule::ShortestQueue];
+    let rule = rules[rng.below(8).min(3) as usize];
+    let bounds = [Bound::Announced, Bound::AtMost(3), Bound::Unlimited];
+    let hold = Hold { requests_max: 4, time: Duration::from_micros(500) };
+    let ejection = Ejection { failures_min: 3, time: TRIP * 4, ..Ejection::default() };
+    // Probes are sent also to workers that have said something just now.
+    let (probe_after, probe_after_max, lease) = (TRIP / 2, TRIP * 4, TRIP * 20);
+    let liveness = Liveness { probe_after, probe_after_max, lease };
+    Config {
+        policy: Policy { rule, bound: bounds[rng.below(3) as usize] },
+        workers_max: [3, 8, 100][rng.below(3) as usize],
+        waiting_max: [1, 10, 1000][rng.below(3) as usize],
+        waiting_age_max: rng.chance(0.3).then_some(TRIP * 5),
+        hold: (rule == Rule::ShortestQueue && rng.chance(0.2)).then_some(hold),
+        liveness: Some(liveness),
+        slow_start: rng.chance(0.2).then_some(TRIP * 20),
+        ejection: rng.chance(0.3).then_some(ejection),
+        keys: Keys { places: rng.below(2) as u16 * 16, excess_percent: 25 },
+    }
+}
+
+impl World {
+    pub fn new(seed: u64) -> World {
+        let mut rng = Rng::new(seed);
+        let config = config(&mut rng);
+        World {
+            router: Router::new(&config).expect("the configuration is right"),
+            now: Time::ZERO,
+            waiting: HashMap::new(),
+            workers: HashMap::new(),
+            packets: Vec::new(),
+            next_token: 0,
+            loss: [0.0, 0.01, 0.2][rng.below(3) as usize],
+            rng,
+        }
+    }
+
+    /// Much happens, then all comes to an end, and nothing is left.
+    pub fn run(mut self) {
+        for _ in 0..600 {
+            self.step();
+            self.settle();
+        }
+        self.quiesce();
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(100) {
+            0..35 => self.request(),
+            35..60 => self.serve(),
+            60..85 => {
+                let passed_us = self.rng.below(600);
+                self.pass(Duration::from_micros(passed_us));
+            }
+            85..90 => self.join(),
+            90..92 => self.change_bound(),
+            92..94 => self.speak_for_a_stranger(),
+            _ => self.command(),
+        }
+    }
+
+    fn request(&mut self) {
+        let token = self.next_token;
+        self.next_token += 1;
+        let affinity = match self.rng.below(5) {
+            0 => Affinity::Primary,
+            1 => Affinity::Key(self.rng.below(20)),
+            _ => Affinity::Any,
+        };
+        let priority = self.rng.below(3) as u8;
+        let life = TRIP * self.rng.below(10) as u32;
+        let expires = if self.rng.chance(0.2) { self.now + life } else { Time::NEVER };
+        let request = Request { token, affinity, priority, expires };
+        let age_max = self.router.config().waiting_age_max;
+        let waiting = Waiting {
+            priority,
+            sequence: token,
+            is_for_primary: affinity == Affinity::Primary,
+            expires: age_max.map_or(expires, |age_max| expires.min(self.now + age_max)),
+        };
+        match self.router.handle_request(self.now, request) {
+            Admission::Admitted => _ = self.waiting.insert(token, waiting),
+            Admission::Displaced(other) => {
+                let displaced = self.waiting.remove(&other).expect("it waited");
+                assert!(displaced.priority > priority);
+                let latest = self.waiting.values().all(|rest| {
+                    (rest.priority, rest.sequence) < (displaced.priority, displaced.sequence)
+                });
+                assert!(latest, "another was less urgent, or came later");
+                self.waiting.insert(token, waiting);
+            }
+            Admission::Refused(refused, why) => {
+                let is_full = self.waiting.len() == self.router.config().waiting_max;
+                assert_eq!(refused, token);
+                match why {
+                    Refusal::Full => assert!(is_full),
+                    Refusal::Expired => assert!(expires <= self.now),
+                    _ => assert!(affinity == Affinity::Primary || self.nobody_is_willing()),
+                }
+            }
+        }
+    }
+
+    fn nobody_is_willing(&self) -> bool {
+        self.workers.iter().all(|(id, worker)| {
+            worker.told.1 == 0 || self.router.worker(*id).expect("it is a member").is_draining
+        })
+    }
+
+    /// Takes all outputs, and checks each, and the state afterwards.
+    fn settle(&mut self) {
+        while let Some(output) = self.router.poll(self.now, &mut self.rng) {
+            match output {
+                Output::Give(given) => self.give(given.token, given.worker, given.number),
+                Output::Probe { worker, number } => {
+                    self.send(Packet::Request { worker, number, is_probe: true });
+                }
+                Output::Expired(token) => {
+                    let expired = self.waiting.remove(&token).expect("it waited");
+                    assert!(expired.expires <= self.now);
+                }
+            }
+        }
+        self.take_events();
+        self.check();
+    }
+
+    fn give(&mut self, token: u64, id: WorkerId, number: u64) {
+        let given = self.waiting.remove(&token).expect("it waited, and nobody has had it");
+        assert!(given.expires > self.now, "it has expired");
+        let order = |waiting: &Waiting| (waiting.priority, waiting.sequence);
+        let same_line = |other: &&Waiting| other.is_for_primary == given.is_for_primary;
+        let mut others = self.waiting.values().filter(same_line);
+        assert!(others.all(|other| order(other) > order(&given)), "another came before");
+        assert!(!given.is_for_primary || self.router.primary() == Some(id));
+        let state = self.router.worker(id).expect("it is a member");
+        assert!(state.account.outstanding() <= state.limit.into(), "more than it may have");
+        assert_eq!(state.account.given(), number);
+        self.send(Packet::Request { worker: id, number, is_probe: false });
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.router.poll_event() {
+            match event {
+                Event::Gone { worker, .. } => {
+                    assert!(self.workers.remove(&worker).is_some(), "it was a member");
+                }
+                Event::Left { worker } => {
+                    let left = self.workers.remove(&worker).expect("it was a member");
+                    assert!(left.held.is_empty(), "it had requests");
+                }
+                Event::Drained { worker } => assert!(self.workers[&worker].held.is_empty()),
+                _ => (),
+            }
+        }
+    }
+
+    /// What holds whenever all outputs are taken.
+    fn check(&self) {
+        let states = self.router.workers().map(|id| (id, self.router.worker(id).unwrap()));
+        let states: HashMap<_, _> = states.collect();
+        assert_eq!(states.len(), self.workers.len());
+        let sum: u64 = states.values().map(|state| state.account.outstanding()).sum();
+        assert_eq!(sum, self.router.outstanding());
+        assert_eq!(self.router.waiting(), self.waiting.len());
+        let has_slot = |id| {
+            let state = states.get(&id);
+            state.is_some_and(|state| state.account.outstanding() < state.limit.into())
+        };
+        let is_free = |is_for_primary: bool| match is_for_primary {
+            true => self.router.primary().is_some_and(has_slot),
+            false => states.keys().any(|id| has_slot(*id)),
+        };
+        if self.router.config().hold.is_none() {
+            let idle = self.waiting.values().find(|waiting| is_free(waiting.is_for_primary));
+            assert_eq!(idle, None, "it waits although a worker has a slot");
+        }
+        for (id, worker) in &self.workers {
+            let state = &states[id];
+            assert!(state.limit <= self.bound(worker.told.1), "more than it wants");
+            // The router may believe that there are more, but never fewer, than there are.
+            let there = worker.held.len() + self.packets_to(*id);
+            assert!(there as u64 <= state.account.outstanding(), "a slot has returned twice");
+            assert!(there <= worker.allowed.into(), "more than it has ever wanted");
+        }
+    }
+
+    fn bound(&self, announced: u16) -> u16 {
+        match self.router.config().policy.bound {
+            Bound::AtMost(bound) => announced.min(bound),
+            Bound::Unlimited if announced > 0 => 4095,
+            _ => announced,
+        }
+    }
+
+    /// Requests on the way that the worker would take.
+    fn packets_to(&self, id: WorkerId) -> usize {
+        let of = &self.workers[&id];
+        let is_new =
+            |number| number > of.received || of.holes.iter().any(|(hole, _)| *hole == number);
+        let to_it = |packet: &Packet| match packet {
+            Packet::Request { worker, number, is_probe } => {
+                *worker == id && !is_probe && is_new(*number)
+            }
+            Packet::Feedback { .. } => false,
+        };
+        self.packets.iter().filter(|(_, packet)| to_it(packet)).count()
+    }
+
+    /// Loses a packet, or lets it arrive after some time. Feedback sometimes arrives twice.
+    fn send(&mut self, packet: Packet) {
+        let is_feedback = matches!(packet, Packet::Feedback { .. });
+        let copies = if is_feedback && self.rng.chance(0.1) { 2 } else { 1 };
+        for _ in 0..copies {
+            let longest = if self.rng.chance(0.02) { PATIENCE * 3 } else { TRIP };
+            let trip = self.rng.below(longest.as_nanos() as u64);
+            if !self.rng.chance(self.loss) {
+                self.packets.push((self.now.plus_nanos(trip), packet));
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        let now = self.now;
+        self.router.handle_timeout(now);
+        self.take_events();
+        let mut arrived: Vec<_> = self.packets.extract_if(.., |(at, _)| *at <= now).collect();
+        arrived.sort_by_key(|(at, _)| *at);
+        for (_, packet) in arrived {
+            match packet {
+                Packet::Request { worker, number, is_probe } => {
+                    self.arrive(worker, number, is_probe);
+                }
+                Packet::Feedback { worker, told } => self.hear(worker, told),
+            }
+        }
+        self.ids().into_iter().for_each(|id| self.give_up_holes(id));
+    }
+
+    /// What a worker does with a number (RT16, RT21).
+    fn arrive(&mut self, id: WorkerId, number: u64, is_probe: bool) {
+        let Some(worker) = self.workers.get_mut(&id) else { return };
+        if number > worker.received {
+            let missing = worker.received + 1..number;
+            worker.holes.extend(missing.map(|number| (number, self.now)));
+            worker.received = number;
+        } else {
+            let before = worker.holes.len();
+            worker.holes.retain(|(hole, _)| *hole != number);
+            if worker.holes.len() == before {
+                return;
+            }
+        }
+        if !is_probe {
+            return worker.held.push(number);
+        }
+        worker.settled += 1;
+        let before = worker.holes.len();
+        worker.holes.retain(|(hole, _)| *hole > number);
+        worker.settled += (before - worker.holes.len()) as u64;
+        self.tell(id);
+    }
+
+    fn give_up_holes(&mut self, id: WorkerId) {
+        let worker = self.workers.get_mut(&id).expect("it is a member");
+        let before = worker.holes.len();
+        worker.holes.retain(|(_, since)| self.now - *since < PATIENCE);
+        let given_up = (before - worker.holes.len()) as u64;
+        worker.settled += given_up;
+        if given_up > 0 || self.rng.chance(0.05) {
+            self.tell(id);
+        }
+    }
+
+    fn hear(&mut self, id: WorkerId, told: Feedback) {
+        let Some(worker) = self.workers.get_mut(&id) else {
+            return assert!(self.router.handle_feedback(self.now, id, &told).is_err());
+        };
+        if told.sequence > worker.told.0 {
+            worker.told = (told.sequence, told.bound);
+        }
+        let bound = worker.told.1;
+        let allowed = self.bound(bound);
+        let worker = self.workers.get_mut(&id).expect("it is a member");
+        worker.allowed = worker.allowed.max(allowed);
+        self.router.handle_feedback(self.now, id, &told).expect("it is right");
+        self.take_events();
+    }
+
+    /// In an order that a seed determines.
+    fn ids(&self) -> Vec<WorkerId> {
+        let mut ids: Vec<_> = self.workers.keys().copied().collect();
+        ids.sort_by_key(|id| id.index());
+        ids
+    }
+
+    fn some_worker(&mut self) -> Option<WorkerId> {
+        let ids = self.ids();
+        let count = ids.len() as u64;
+        (count > 0).then(|| ids[self.rng.below(count) as usize])
+    }
+
+    fn tell(&mut self, id: WorkerId) {
+        let worker = self.workers.get_mut(&id).expect("it is a member");
+        if worker.is_silent {
+            return;
+        }
+        worker.sequence += 1;
+        let told = Feedback {
+            sequence: worker.sequence,
+            settled: worker.settled,
+            received: worker.received,
+            bound: worker.bound,
+        };
+        self.send(Packet::Feedback { worker: id, told });
+    }
+
+    /// A worker ends one of its requests, and mostly says so.
+    fn serve(&mut self) {
+        let Some(id) = self.some_worker() else { return };
+        let worker = self.workers.get_mut(&id).expect("it is a member");
+        if !worker.held.is_empty() {
+            let count = worker.held.len() as u64;
+            worker.held.swap_remove(self.rng.below(count) as usize);
+            worker.settled += 1;
+        }
+        if self.rng.chance(0.7) {
+            self.tell(id);
+        }
+    }
+
+    fn join(&mut self) {
+        let bound = self.rng.below(6) as u16;
+        let weight = [100, 100, 50, 7][self.rng.below(4) as usize];
+        let join = Join { identity: self.rng.below(10), bound, weight };
+        let Ok(id) = self.router.handle_join(self.now, join) else {
+            return assert_eq!(self.workers.len(), self.router.config().workers_max);
+        };
+        let worker = Worker {
+            bound,
+            sequence: 0,
+            received: 0,
+            settled: 0,
+            held: Vec::new(),
+            holes: Vec::new(),
+            told: (0, bound),
+            allowed: self.bound(bound),
+            is_silent: self.rng.chance(0.05),
+        };
+        assert!(self.workers.insert(id, worker).is_none(), "IDs are fresh");
+    }
+
+    fn change_bound(&mut self) {
+        if let Some(id) = self.some_worker() {
+            let bound = self.rng.below(6) as u16;
+            self.workers.get_mut(&id).expect("it is a member").bound = bound;
+            self.tell(id);
+        }
+    }
+
+    fn speak_for_a_stranger(&mut self) {
+        let Some(id) = self.some_worker() else { return };
+        let worker = &self.workers[&id];
+        let (sequence, bound) = (u64::MAX, 4095);
+        let received = self.router.worker(id).expect("it is a member").account.given() + 1;
+        for told in [
+            Feedback { sequence, settled: received, received, bound },
+            Feedback { sequence, settled: worker.received + 1, received: worker.received, bound },
+        ] {
+            assert!(self.router.handle_feedback(self.now, id, &told).is_err());
+        }
+    }
+
+    fn command(&mut self) {
+        let Some(id) = self.some_worker() else { return };
+        match self.rng.below(8) {
+            6 => _ = self.router.handle_disconnect(self.now, id),
+            7 if self.rng.chance(0.2) => {
+                self.router.handle_end(id).expect("it was a member");
+                self.workers.remove(&id);
+            }
+            7 => _ = self.router.handle_reconnect(id),
+            0 => _ = self.router.drain(id, self.rng.chance(0.3)),
+            1 => _ = self.router.set_weight(id, self.rng.below(120) as u8),
+            2 if self.rng.chance(0.3) => _ = self.router.handle_leave(id),
+            3 => self.router.handle_failure(self.now, id, 1),
+            _ => _ = self.router.set_primary(self.rng.chance(0.9).then_some(id)),
+        }
+    }
+
+    /// No more requests, and no more loss: all slots return.
+    fn quiesce(&mut self) {
+        self.loss = 0.0;
+        for id in self.ids() {
+            self.router.handle_reconnect(id);
+        }
+        let is_over = |world: &World| world.router.outstanding() == 0 && world.packets.is_empty();
+        for _ in 0..1000 {
+            for id in self.ids() {
+                let worker = self.workers.get_mut(&id).expect("it is a member");
+                worker.settled += worker.held.drain(..).len() as u64;
+                worker.is_silent = false;
+            }
+            self.pass(TRIP * 2);
+            self.settle();
+            if is_over(self) {
+                return;
+            }
+        }
+        panic!("a slot is lost: {:?}", self.workers);
+    }
+}
