@@ -221,7 +221,8 @@ impl World {
 
     /// What holds whenever all outputs are taken.
     fn check(&self) {
-        let states = self.router.workers().map(|id| (id, self.router.worker(id).unwrap()));
+        let states =
+            self.router.workers().map(|id| (id, self.router.worker(id).expect("it is a member")));
         let states: HashMap<_, _> = states.collect();
         assert_eq!(states.len(), self.workers.len());
         let sum: u64 = states.values().map(|state| state.account.outstanding()).sum();
