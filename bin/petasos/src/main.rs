@@ -1,5 +1,5 @@
 //! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench`,
-//! `doctor`, `ctl`, `top` and `dashboard`.
+//! `simulate`, `doctor`, `ctl`, `top` and `dashboard`.
 //!
 //! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
 //! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
@@ -13,6 +13,7 @@ mod ctl;
 mod demo;
 mod doctor;
 mod serve;
+mod simulate;
 mod size;
 mod typed;
 
@@ -52,6 +53,9 @@ enum Command {
     Raw(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
     Demo(demo::DemoArgs),
+    /// Calculate by simulation what a router's policies do.
+    #[command(subcommand)]
+    Simulate(simulate::SimulateCommand),
     /// Say what this host supports, and why not.
     Doctor(doctor::DoctorArgs),
     /// Measure latency, rate and bandwidth against what the bare transport allows.
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Command::Dashboard(args) => companion::DASHBOARD.run(&args),
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Simulate(command) => simulate::run(&command),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => companion::BENCH.run(&args),
     };

@@ -45,6 +45,25 @@ fn a_bound_that_is_too_small_for_the_delay_leaves_workers_idle() {
 }
 
 #[test]
+fn what_a_bound_and_a_delay_allow_is_what_mean_value_analysis_says() {
+    // Tokens that go round between a worker and a delay of 1.5: a closed network, whose throughput
+    // does not depend on the distribution of the delay.
+    let capacity = |tokens: u32| {
+        let step = |(_, queue): (f64, f64), tokens: u32| {
+            let throughput = f64::from(tokens) / (1.0 + queue + 1.5);
+            (throughput, throughput * (1.0 + queue))
+        };
+        (1..=tokens).fold((0.0, 0.0), step).0
+    };
+    let keeps_up = |policy, load| run(&model(Service::Exponential, policy, load, 1.5)).is_some();
+    for (policy, tokens) in [("jbsq1", 1), ("jbsq2", 2), ("jbsq3", 3)] {
+        let capacity = capacity(tokens);
+        assert!(keeps_up(policy, 0.93 * capacity), "{policy}: {capacity}");
+        assert!(!keeps_up(policy, 1.07 * capacity), "{policy}: {capacity}");
+    }
+}
+
+#[test]
 fn a_delay_does_not_matter_to_those_who_do_not_listen() {
     for policy in ["random", "rr", "single"] {
         let of =
