@@ -119,9 +119,10 @@ impl World {
         self.now = arrived;
         assert!(arrived < TICKS_MAX, "runs are shorter");
         let request = Request::new(Token { arrived, service: whole(service * TICKS) });
-        match self.router.handle_request(Time::from_nanos(arrived), request) {
-            Admission::Admitted => self.give(arrived),
-            _ => return Err(Saturated),
+        match self.router.route(Time::from_nanos(arrived), request, &mut self.decisions) {
+            Ok(given) => self.start(arrived, given),
+            Err(Admission::Admitted) => self.give(arrived),
+            Err(_) => return Err(Saturated),
         }
         Ok(())
     }

@@ -90,6 +90,30 @@ impl<T> Router<T> {
         admission
     }
 
+    /// Takes a request and decides about it at once, if nothing waits and a worker is free: what
+    /// [`Router::handle_request`] and [`Router::poll`] together do, for less.
+    ///
+    /// # Errors
+    /// If it is not given at once: what became of it.
+    #[inline]
+    pub fn route(
+        &mut self,
+        now: Time,
+        request: Request<T>,
+        rng: &mut Rng,
+    ) -> Result<Assignment<T>, Admission<T>> {
+        let is_plain = request.affinity == Affinity::Any && request.expires > now;
+        let holds = self.config.hold.is_some() && self.workers.idle == 0;
+        if !is_plain || holds || self.queue.len() > 0 {
+            return Err(self.handle_request(now, request));
+        }
+        let Some(index) = self.workers.choose(rng) else {
+            return Err(self.handle_request(now, request));
+        };
+        self.counts.requests += 1;
+        Ok(self.give(now, index, request.token))
+    }
+
     /// The next decision; none if nothing can be decided now.
     #[inline]
     pub fn poll(&mut self, now: Time, rng: &mut Rng) -> Option<Output<T>> {
@@ -113,10 +137,15 @@ impl<T> Router<T> {
         };
         let index = index.expect("a line's turn comes if a worker is free for it");
         let token = self.queue.pop(line).expect("it has a head");
+        Some(Output::Give(self.give(now, index, token)))
+    }
+
+    #[inline]
+    fn give(&mut self, now: Time, index: usize, token: T) -> Assignment<T> {
         self.counts.given += 1;
         let number = self.workers.give(now, index);
         self.watch(now, index);
-        Some(Output::Give(Assignment { token, worker: self.workers.id(index), number }))
+        Assignment { token, worker: self.workers.id(index), number }
     }
 
     /// The line whose head goes next, if a worker is free for it. Between lines, priority and the

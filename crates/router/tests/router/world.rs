@@ -67,7 +67,6 @@ fn config(rng: &mut Rng) -> Config {
     let bounds = [Bound::Announced, Bound::AtMost(3), Bound::Unlimited];
     let hold = Hold { requests_max: 4, time: Duration::from_micros(500) };
     let ejection = Ejection { failures_min: 3, time: TRIP * 4, ..Ejection::default() };
-    // Probes are sent also to workers that have said something just now.
     let (probe_after, probe_after_max, lease) = (TRIP / 2, TRIP * 4, TRIP * 20);
     let liveness = Liveness { probe_after, probe_after_max, lease };
     Config {
@@ -142,7 +141,25 @@ impl World {
             is_for_primary: affinity == Affinity::Primary,
             expires: age_max.map_or(expires, |age_max| expires.min(self.now + age_max)),
         };
-        match self.router.handle_request(self.now, request) {
+        if self.rng.chance(0.5) {
+            match self.router.route(self.now, request, &mut self.rng) {
+                Ok(given) => {
+                    assert!(self.waiting.is_empty() && affinity == Affinity::Any);
+                    self.waiting.insert(token, waiting);
+                    self.give(given.token, given.worker, given.number);
+                }
+                Err(admission) => self.admit(request, waiting, admission),
+            }
+        } else {
+            let admission = self.router.handle_request(self.now, request);
+            self.admit(request, waiting, admission);
+        }
+    }
+
+    /// Checks what became of a request at first.
+    fn admit(&mut self, request: Request<u64>, waiting: Waiting, admission: Admission<u64>) {
+        let Request { token, affinity, priority, expires } = request;
+        match admission {
             Admission::Admitted => _ = self.waiting.insert(token, waiting),
             Admission::Displaced(other) => {
                 let displaced = self.waiting.remove(&other).expect("it waited");
