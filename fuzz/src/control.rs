@@ -234,7 +234,7 @@ fn grant(wish: &ConnectParams, input: &mut Input<'_>) -> Result<AcceptParams, Re
     };
     let local = (wish.local.is_some() && input.bool()).then(|| ([127, 0, 0, 1], 8).into());
     // Packets travel both ways alike.
-    let address = DataAddress { tcp: wish.address.tcp, ..DataAddress::udp(77, None) };
+    let address = DataAddress { carrier: wish.address.carrier, ..DataAddress::udp(77, None) };
     wish.accept(&limits, server, address, local)
 }
 

@@ -11,6 +11,7 @@ pub mod calls;
 pub mod capi;
 pub mod control;
 pub mod descriptors;
+pub mod fabric_messages;
 pub mod grpc;
 pub mod header;
 pub mod hello;

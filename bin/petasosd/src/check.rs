@@ -80,6 +80,7 @@ pub fn transport(
     security: Security,
     own: &[ApplicationTransport],
 ) -> Result<(), String> {
+    options.transport(security.clone(), Vec::new())?;
     check_listen(options.listen, &security)?;
     for its in own {
         let checked = check_listen(its.listen, its.security().unwrap_or(&security));
@@ -92,7 +93,7 @@ pub fn transport(
             listen_grpc: own.listen_grpc.map(any_port),
             ..own.clone()
         };
-        let config = options.transport(security, own.iter().map(at_any_port).collect());
+        let config = options.transport(security, own.iter().map(at_any_port).collect())?;
         let (listen, listen_grpc) = (config.listen.map(any_port), config.listen_grpc.map(any_port));
         let config = TransportConfig { listen, listen_grpc, ..config };
         drop(TransportSet::new(config, None, &mut hub)?);

@@ -26,7 +26,6 @@ mod undo;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, MutexGuard};
 
-use petasos::config::Gathering;
 use petasos::grpc::Refusals;
 use petasos_engine::{Application as Number, Policy};
 use petasos_service::{Application, Gone, HubId, Schemas};
@@ -43,7 +42,7 @@ use crate::quotas::Quotas;
 use crate::runtime::Runtime;
 use crate::runtime::set::RuntimeSet;
 use crate::schemas::Keeper;
-use crate::transport::TransportSet;
+use crate::transport::{Carried, TransportSet};
 pub use budgets::Meter;
 pub use error::{ChangeFailed, StepError};
 pub use kept::{Keep, Undone};
@@ -86,8 +85,8 @@ pub struct Control {
     pub keeper: Option<Keeper>,
     /// What engines take.
     pub meter: Meter,
-    /// The switch of what carries packets between hosts, if that is TCP.
-    pub gathering: Option<Gathering>,
+    /// What carries packets between hosts, if calls leave this one or come in.
+    pub packets: Option<Carried>,
     /// What counts what the port of gRPC clients refuses, if there is one.
     pub grpc_refusals: Vec<Refusals>,
 }

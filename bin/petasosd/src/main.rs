@@ -100,11 +100,12 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
     // What is wrong with these is found before anything begins, or is taken over.
     check::runtimes(options)?;
     let security = options.security.security()?;
+    let transport = options.transport(security.clone(), own.clone())?;
     let (schemas, keeper) = schemas::open(&options.prefetch, options.schema_cache.as_deref())?;
     let Parts { listener, mut control, desk, takeover, listeners } = match options.takeover {
         true => {
             // Once it has said that it serves, nothing may fail.
-            check::transport(options, security.clone(), &own)?;
+            check::transport(options, security, &own)?;
             take_over(configuration, reader, &own)?
         }
         false => begin(configuration, reader)?,
@@ -113,8 +114,7 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
     let times = [Duration::from_micros(options.spin_us), options.drain()];
     control.keeper = keeper;
     let is_open = options.is_open() || !own.is_empty();
-    let transport = options.transport(security, own);
-    control.gathering = transport.gathering().filter(|_| is_open);
+    control.packets = Some(transport.carried()).filter(|_| is_open);
     let mut daemon = Daemon::new(listener, (control, desk), takeover, times)?;
     daemon.know(schemas);
     add_runtimes(&mut daemon, options)?;

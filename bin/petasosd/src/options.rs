@@ -1,10 +1,11 @@
 //! The options of the command line.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Args, Parser};
+use petasos::PacketTransport;
 use petasos::config::TcpConfig;
 
 use crate::names::{Account, parse_name};
@@ -13,6 +14,48 @@ use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;
 use crate::source::Source;
 use crate::transport::{ApplicationTransport, Carrier, Peers, TransportConfig};
+
+/// The options of `--transport fabric`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FabricOptions {
+    /// With `--transport fabric`: the provider [default: libfabric's first choice for the address]
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// With `--transport fabric`: the domain, a NIC's name [default: the one that has the address]
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
+
+    /// With `--transport fabric`: the address of the NIC [default: that of --listen]
+    #[arg(long, value_name = "IP")]
+    pub nic: Option<IpAddr>,
+}
+
+impl FabricOptions {
+    /// What carries packets.
+    #[cfg(feature = "fabric")]
+    fn packets(&self) -> Result<PacketTransport, String> {
+        use petasos::config::FabricConfig;
+
+        let (provider, domain) = (self.provider.clone(), self.domain.clone());
+        let config = FabricConfig { provider, domain, ..FabricConfig::default() };
+        Ok(PacketTransport::Fabric(config))
+    }
+
+    #[cfg(not(feature = "fabric"))]
+    fn packets(&self) -> Result<PacketTransport, String> {
+        Err("this program was built without libfabric: build it with `--features fabric`, which \
+             needs Debian's libfabric-dev, libclang-dev and pkg-config"
+            .to_owned())
+    }
+
+    /// The name of the first option that was given.
+    fn given(&self) -> Option<&'static str> {
+        let provider = self.provider.as_ref().map(|_| "--provider");
+        let domain = self.domain.as_ref().map(|_| "--domain");
+        provider.or(domain).or(self.nic.map(|_| "--nic"))
+    }
+}
 
 /// The managed service: policies on the calls of this host's applications.
 #[derive(Clone, Debug, Parser)]
@@ -80,6 +123,9 @@ pub struct Options {
     /// the same.
     #[arg(long, value_enum, default_value_t)]
     pub transport: Carrier,
+
+    #[command(flatten)]
+    pub fabric: FabricOptions,
 
     #[command(flatten)]
     pub security: SecurityOptions,
@@ -189,25 +235,39 @@ impl Options {
         self.listen.is_some() || self.listen_grpc.is_some() || !self.peer.is_empty()
     }
 
-    /// How calls leave this host and come in.
-    /// `applications` have transports of their own.
+    /// How calls leave this host and come in. `applications` have transports of their own.
+    ///
+    /// # Errors
+    /// This program does not have the transport, or an option is for another one.
     pub fn transport(
         &self,
         security: petasos::Security,
         applications: Vec<ApplicationTransport>,
-    ) -> TransportConfig {
+    ) -> Result<TransportConfig, String> {
         let (listen, listen_grpc, peers) = (self.listen, self.listen_grpc, self.peers());
+        let fabric = self.fabric()?;
         let grpc_message_bytes = self.grpc_message_bytes.map(|bytes| bytes as usize);
-        TransportConfig {
+        Ok(TransportConfig {
             listen,
             listen_grpc,
             grpc_message_bytes,
             carrier: self.transport,
             tcp: TcpConfig::default(),
+            fabric,
+            nic: self.fabric.nic,
             security,
             peers,
             applications,
             drain: self.drain(),
+        })
+    }
+
+    /// How a fabric carries packets, if one does.
+    fn fabric(&self) -> Result<Option<PacketTransport>, String> {
+        let is_fabric = self.transport == Carrier::Fabric;
+        match self.fabric.given() {
+            Some(option) if !is_fabric => Err(format!("{option} is for --transport fabric only")),
+            _ => is_fabric.then(|| self.fabric.packets()).transpose(),
         }
     }
 

@@ -50,7 +50,9 @@ use crate::names::take_caller;
 
 use channels::{Channels, KnownPeers};
 use config::One;
-pub use config::{ApplicationTransport, Carrier, Certificate, Listeners, Peers, TransportConfig};
+pub use config::{
+    ApplicationTransport, Carried, Carrier, Certificate, Listeners, Peers, TransportConfig,
+};
 use grpc::{Grpc, Listen};
 pub use grpc::{client_config, is_grpc};
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
@@ -112,7 +114,7 @@ impl Transport {
     /// # Errors
     /// A text that says why it cannot.
     pub fn new(config: One<'_>, listeners: Option<Listeners>) -> Result<Transport, String> {
-        let One { listen, packets: transport, security, peers, .. } = config;
+        let One { listen, packets: transport, nic, security, peers, .. } = config;
         let (listen_grpc, message_bytes_max) = (config.listen_grpc, config.grpc_message_bytes);
         let succession = Succession::new(listeners.is_none());
         let Listeners { hosts, grpc } = listeners.unwrap_or_default();
@@ -120,6 +122,7 @@ impl Transport {
         let service = ServiceChoice::Direct;
         let loop_config = LoopConfig {
             listen,
+            ip: nic,
             transport,
             security: security.clone(),
             service,

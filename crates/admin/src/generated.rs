@@ -13,7 +13,7 @@ mod generated {
 
     /// The schema that all this was made from.
     static SCHEMA: rt::Module = rt::Module::new(
-        b"\x01\x00G\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
+        b"\x01\x00I\x1apetasos.admin.v1.AddPolicy\x10\x00\x05\x01\x0bapplication\x00\x00\t\
         \x02\x04kind\x00\x00\t\x03\rconfiguration\x00\x00\t\x04\x05index\x00\x01\r\x05\x06\
         budget\x00\x01\x0b\x08\x1bpetasos.admin.v1.AddRuntime\x10\x00\x02\x01\x0cdedicate\
         d_to\x00\x00\t\x02\x03cpu\x00\x01\r\x1cpetasos.admin.v1.Application\x10\x00\x11\x01\
@@ -27,7 +27,7 @@ mod generated {
         engines\x00\x02\x0b\x14\x05\x07refused\x00\x00\x04\x1dpetasos.admin.v1.AttachEngi\
         ne\x10\x00\x04\x01\x0bapplication\x00\x00\t\x02\x04kind\x00\x00\t\x03\rconfigurat\
         ion\x00\x00\t\x04\x05place\x00\x01\r\x1epetasos.admin.v1.AttachedQuota\x10\x00\x02\
-        \x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b6\x1bpetasos.admin.v1.AuditEntry\
+        \x01\x06number\x00\x00\r\x02\x05quota\x00\x01\x0b8\x1bpetasos.admin.v1.AuditEntry\
         \x10\x00\x0b\x01\x08sequence\x00\x00\x04\x02\x07time_us\x00\x00\x03\x03\x03uid\x00\
         \x00\r\x04\x03gid\x00\x00\r\x05\x03pid\x00\x01\x05\x06\x04role\x00\x00\t\x07\x06m\
         ethod\x00\x00\t\x08\x05steps\x00\x02\t\t\x06status\x00\x00\t\n\x07message\x00\x00\
@@ -37,98 +37,100 @@ mod generated {
         percent\x00\x00\x01\x02\x04over\x00\x00\t\x1apetasos.admin.v1.CallStats\x10\x00\t\
         \x01\x06method\x00\x00\t\x02\x03way\x00\x00\t\x03\x05begun\x00\x00\x04\x04\tunder\
         _way\x00\x00\x04\x05\x05ended\x00\x02\x0b\x0c\x06\rrequest_bytes\x00\x00\x04\x07\x0e\
-        response_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x1a\
-        \x1epetasos.admin.v1.ChangeRequest\x10\x00\x04\x01\x05steps\x00\x02\x0b@\x02\rund\
+        response_bytes\x00\x00\x04\x08\nlatency_ns\x00\x00\x04\t\x07latency\x00\x02\x0b\x1c\
+        \x1epetasos.admin.v1.ChangeRequest\x10\x00\x04\x01\x05steps\x00\x02\x0bB\x02\rund\
         o_within_s\x00\x00\r\x03\x05chain\x00\x00\x04\x04\x0echanges_before\x00\x00\r\x1f\
         petasos.admin.v1.ChangeResponse\x10\x00\x02\x01\x04done\x00\x02\t\x02\x05chain\x00\
         \x00\x04\x1apetasos.admin.v1.CodeCount\x10\x00\x02\x01\x04code\x00\x00\t\x02\x05c\
         alls\x00\x00\x04 petasos.admin.v1.ConfigureEngine\x10\x00\x02\x01\x06engine\x00\x01\
         \x0b\x13\x02\rconfiguration\x00\x00\t petasos.admin.v1.ConfigurePolicy\x10\x00\x02\
         \x01\x02id\x00\x00\x04\x02\rconfiguration\x00\x00\t#petasos.admin.v1.ConfigureTra\
-        nsport\x10\x00\x01\x01\x08gathered\x00\x00\x08\x19petasos.admin.v1.Datapath\x10\x00\
-        \x03\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\x07engines\x00\x02\x0b\x12\
-        \x1dpetasos.admin.v1.DetachEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13\x17pe\
-        tasos.admin.v1.Engine\x10\x00\x07\x01\x04kind\x00\x00\t\x02\x07version\x00\x00\r\x03\
-        \x06policy\x00\x00\x04\x04\ris_overridden\x00\x00\x08\x05\rconfiguration\x00\x00\t\
-        \x06\x06report\x00\x00\t\x07\x07without\x00\x00\t\x19petasos.admin.v1.EngineAt\x10\
-        \x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\x01\r\x03\x04kind\x00\x00\t\
-        \x1cpetasos.admin.v1.EngineStats\x10\x00\x05\x01\x04kind\x00\x00\t\x02\x05items\x00\
-        \x00\x04\x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\x00\x04\x05\rsampled_items\x00\
-        \x00\x04\x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\x01\x06digest\x00\x00\t!peta\
-        sos.admin.v1.GetSchemaRequest\x10\x00\x01\x01\x06digest\x00\x00\t\"petasos.admin.\
-        v1.GetSchemaResponse\x10\x00\x01\x01\x06schema\x00\x00\x0c\x15petasos.admin.v1.Ki\
-        nd\x10\x00\x02\x01\x04name\x00\x00\t\x02\x07version\x00\x00\r\x1cpetasos.admin.v1\
-        .KnownSchema\x10\x00\x07\x01\x06digest\x00\x00\t\x02\x05bytes\x00\x00\x04\x03\x08\
-        messages\x00\x00\r\x04\x08services\x00\x00\r\x05\rfirst_service\x00\x00\t\x06\x08\
-        bindings\x00\x00\r\x07\tis_loaded\x00\x00\x08\x1epetasos.admin.v1.LatencyBucket\x10\
-        \x00\x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05calls\x00\x00\x04\x1bpetasos.ad\
-        min.v1.LeftPlugin\x10\x00\x03\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\x03\x07\
-        is_used\x00\x00\x08(petasos.admin.v1.ListApplicationsRequest\x10\x00\x00)petasos.\
-        admin.v1.ListApplicationsResponse\x10\x00\x01\x01\x0capplications\x00\x02\x0b\x02\
-        !petasos.admin.v1.ListAuditRequest\x10\x00\x01\x01\x0bentries_max\x00\x00\r\"peta\
-        sos.admin.v1.ListAuditResponse\x10\x00\x01\x01\x07entries\x00\x02\x0b\x06%petasos\
-        .admin.v1.ListDatapathsRequest\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x0cwi\
-        th_reports\x00\x00\x08&petasos.admin.v1.ListDatapathsResponse\x10\x00\x01\x01\tda\
-        tapaths\x00\x02\x0b\x10!petasos.admin.v1.ListKindsRequest\x10\x00\x00\"petasos.ad\
-        min.v1.ListKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\x0b\x18#petasos.admin.v\
-        1.ListPluginsRequest\x10\x00\x00$petasos.admin.v1.ListPluginsResponse\x10\x00\x02\
-        \x01\x07plugins\x00\x02\x0b4\x02\x04left\x00\x02\x0b\x1b$petasos.admin.v1.ListPol\
-        iciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesResponse\x10\x00\x02\x01\x08\
-        policies\x00\x02\x0b5\x02\x04file\x00\x00\t\"petasos.admin.v1.ListQuotasRequest\x10\
-        \x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\x01\x06quotas\x00\x02\x0b\
-        6\x02\x08attached\x00\x02\x0b\x05$petasos.admin.v1.ListRuntimesRequest\x10\x00\x00\
-        %petasos.admin.v1.ListRuntimesResponse\x10\x00\x01\x01\x08runtimes\x00\x02\x0b;#p\
-        etasos.admin.v1.ListSchemasRequest\x10\x00\x00$petasos.admin.v1.ListSchemasRespon\
-        se\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x07\x02\x05bytes\x00\x00\x04\x03\tbyte\
-        s_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x19\x1bpetasos.admin.v1.LoadPlugin\x10\
-        \x00\x02\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\x1bpetasos.admin.v1.LoadSche\
-        ma\x10\x00\x01\x01\x06schema\x00\x00\x0c petasos.admin.v1.MoveApplication\x10\x00\
-        \x02\x01\x0bapplication\x00\x00\t\x02\x07runtime\x00\x00\r\x1bpetasos.admin.v1.Mo\
-        veEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\x02to\x00\x00\r\x19petasos\
-        .admin.v1.Overview\x10\x00\x06\x01\x05stats\x00\x01\x0b?\x02\x0capplications\x00\x01\
-        \x0b\x1d\x03\tdatapaths\x00\x01\x0b!\x04\x08policies\x00\x01\x0b\'\x05\x06quotas\x00\
-        \x01\x0b)\x06\x05audit\x00\x01\x0b\x1f\x1bpetasos.admin.v1.PinRuntime\x10\x00\x02\
-        \x01\x02id\x00\x00\r\x02\x03cpu\x00\x01\r\x17petasos.admin.v1.Plugin\x10\x00\x05\x01\
-        \x04name\x00\x00\t\x02\x04path\x00\x00\t\x03\x07version\x00\x00\r\x04\x08policies\
-        \x00\x00\r\x05\x07engines\x00\x00\r\x17petasos.admin.v1.Policy\x10\x00\x06\x01\x02\
-        id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04kind\x00\x00\t\x04\rconfigurat\
-        ion\x00\x00\t\x05\tdatapaths\x00\x00\r\x06\x06budget\x00\x01\x0b\x08\x16petasos.a\
-        dmin.v1.Quota\x10\x00\x07\x01\x0bapplication\x00\x00\t\x02\titems_max\x00\x01\x04\
-        \x03\x11message_bytes_max\x00\x01\x04\x04\x12metadata_bytes_max\x00\x01\x04\x05\x0e\
-        held_bytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\x01\x04\x07\x11processor_pe\
-        rcent\x00\x01\x01\x17petasos.admin.v1.Reload\x10\x00\x00\x1dpetasos.admin.v1.Remo\
-        vePolicy\x10\x00\x01\x01\x02id\x00\x00\x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\
-        \x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.RemoveRuntime\x10\x00\x01\x01\
-        \x02id\x00\x00\r\x18petasos.admin.v1.Runtime\x10\x00\x07\x01\x02id\x00\x00\r\x02\x0c\
-        dedicated_to\x00\x00\t\x03\x03cpu\x00\x01\r\x04\x0capplications\x00\x00\r\x05\x05\
-        calls\x00\x00\x04\x06\nis_leaving\x00\x00\x08\x07\x0cprocessor_ns\x00\x01\x04\x1a\
-        petasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\x04\x02\x06budget\x00\x01\
-        \x0b\x08\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05quota\x00\x01\x0b6\x1dpe\
-        tasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.a\
-        dmin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\x02\x0capplications\x00\
-        \x02\x0b\x03\x03\x10methods_left_out\x00\x00\x04\x04\x11applications_gone\x00\x00\
-        \x04\x05\x04gone\x00\x02\x0b\t\x15petasos.admin.v1.Step\x10\x01\x04what\x15\x01\r\
-        attach_engine\x00\x05\x00\x0b\x04\x02\rdetach_engine\x00\x05\x00\x0b\x11\x03\x0bm\
-        ove_engine\x00\x05\x00\x0b1\x04\x10configure_engine\x00\x05\x00\x0b\r\x05\x0eupgr\
-        ade_engine\x00\x05\x00\x0bD\x06\nadd_policy\x00\x05\x00\x0b\x00\x07\rremove_polic\
-        y\x00\x05\x00\x0b8\x08\x10configure_policy\x00\x05\x00\x0b\x0e\t\x06reload\x00\x05\
-        \x00\x0b7\n\tset_quota\x00\x05\x00\x0b=\x0b\x0cremove_quota\x00\x05\x00\x0b9\x0c\x0b\
-        load_schema\x00\x05\x00\x0b/\r\x0cevict_schema\x00\x05\x00\x0b\x15\x0e\x13configu\
-        re_transport\x00\x05\x00\x0b\x0f\x0f\nset_budget\x00\x05\x00\x0b<\x10\x0badd_runt\
-        ime\x00\x05\x00\x0b\x01\x11\x0eremove_runtime\x00\x05\x00\x0b:\x12\x0bpin_runtime\
-        \x00\x05\x00\x0b3\x13\x10move_application\x00\x05\x00\x0b0\x14\x0bload_plugin\x00\
-        \x05\x00\x0b.\x15\runload_plugin\x00\x05\x00\x0bC\x1cpetasos.admin.v1.UndoRequest\
-        \x10\x00\x01\x01\x05chain\x00\x00\x04\x1dpetasos.admin.v1.UndoResponse\x10\x00\x02\
-        \x01\x04left\x00\x00\r\x02\nnot_undone\x00\x02\t\x1dpetasos.admin.v1.UnloadPlugin\
-        \x10\x00\x01\x01\x04name\x00\x00\t\x1epetasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\
-        \x06engine\x00\x01\x0b\x13%petasos.admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0b\
-        interval_ms\x00\x00\r\x02\x11audit_entries_max\x00\x00\r\"petasos.admin.v1.WatchS\
-        tatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b>\x02\x0binterval_ms\x00\x00\r\x01\
-        \x16petasos.admin.v1.Admin\x10\x0f\x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x10\
-        ListApplications\x1c\x1d\x04\tListAudit\x1e\x1f\x04\rListDatapaths !\x04\tListKin\
-        ds\"#\x04\x0bListPlugins$%\x04\x0cListPolicies&\'\x04\nListQuotas()\x04\x0cListRu\
-        ntimes*+\x04\x0bListSchemas,-\x04\x05Stats>?\x04\x04UndoAB\x00\rWatchOverviewE2\x02\
-        \nWatchStatsF?\x02",
+        nsport\x10\x00\x02\x01\x08gathered\x00\x01\x08\x02\x05fused\x00\x01\x08\x19petaso\
+        s.admin.v1.Datapath\x10\x00\x03\x01\x06number\x00\x00\r\x02\x04name\x00\x00\t\x03\
+        \x07engines\x00\x02\x0b\x12\x1dpetasos.admin.v1.DetachEngine\x10\x00\x01\x01\x06e\
+        ngine\x00\x01\x0b\x13\x17petasos.admin.v1.Engine\x10\x00\x07\x01\x04kind\x00\x00\t\
+        \x02\x07version\x00\x00\r\x03\x06policy\x00\x00\x04\x04\ris_overridden\x00\x00\x08\
+        \x05\rconfiguration\x00\x00\t\x06\x06report\x00\x00\t\x07\x07without\x00\x00\t\x19\
+        petasos.admin.v1.EngineAt\x10\x00\x03\x01\x0bapplication\x00\x00\t\x02\x05place\x00\
+        \x01\r\x03\x04kind\x00\x00\t\x1cpetasos.admin.v1.EngineStats\x10\x00\x05\x01\x04k\
+        ind\x00\x00\t\x02\x05items\x00\x00\x04\x03\x05ended\x00\x00\x04\x04\nsampled_ns\x00\
+        \x00\x04\x05\rsampled_items\x00\x00\x04\x1cpetasos.admin.v1.EvictSchema\x10\x00\x01\
+        \x01\x06digest\x00\x00\t!petasos.admin.v1.GetSchemaRequest\x10\x00\x01\x01\x06dig\
+        est\x00\x00\t\"petasos.admin.v1.GetSchemaResponse\x10\x00\x01\x01\x06schema\x00\x00\
+        \x0c$petasos.admin.v1.GetTransportRequest\x10\x00\x00%petasos.admin.v1.GetTranspo\
+        rtResponse\x10\x00\x03\x01\x07carrier\x00\x00\t\x02\x08gathered\x00\x01\x08\x03\x05\
+        fused\x00\x01\x08\x15petasos.admin.v1.Kind\x10\x00\x02\x01\x04name\x00\x00\t\x02\x07\
+        version\x00\x00\r\x1cpetasos.admin.v1.KnownSchema\x10\x00\x07\x01\x06digest\x00\x00\
+        \t\x02\x05bytes\x00\x00\x04\x03\x08messages\x00\x00\r\x04\x08services\x00\x00\r\x05\
+        \rfirst_service\x00\x00\t\x06\x08bindings\x00\x00\r\x07\tis_loaded\x00\x00\x08\x1e\
+        petasos.admin.v1.LatencyBucket\x10\x00\x02\x01\x0elatency_max_ns\x00\x00\x04\x02\x05\
+        calls\x00\x00\x04\x1bpetasos.admin.v1.LeftPlugin\x10\x00\x03\x01\x04name\x00\x00\t\
+        \x02\x04path\x00\x00\t\x03\x07is_used\x00\x00\x08(petasos.admin.v1.ListApplicatio\
+        nsRequest\x10\x00\x00)petasos.admin.v1.ListApplicationsResponse\x10\x00\x01\x01\x0c\
+        applications\x00\x02\x0b\x02!petasos.admin.v1.ListAuditRequest\x10\x00\x01\x01\x0b\
+        entries_max\x00\x00\r\"petasos.admin.v1.ListAuditResponse\x10\x00\x01\x01\x07entr\
+        ies\x00\x02\x0b\x06%petasos.admin.v1.ListDatapathsRequest\x10\x00\x02\x01\x0bappl\
+        ication\x00\x00\t\x02\x0cwith_reports\x00\x00\x08&petasos.admin.v1.ListDatapathsR\
+        esponse\x10\x00\x01\x01\tdatapaths\x00\x02\x0b\x10!petasos.admin.v1.ListKindsRequ\
+        est\x10\x00\x00\"petasos.admin.v1.ListKindsResponse\x10\x00\x01\x01\x05kinds\x00\x02\
+        \x0b\x1a#petasos.admin.v1.ListPluginsRequest\x10\x00\x00$petasos.admin.v1.ListPlu\
+        ginsResponse\x10\x00\x02\x01\x07plugins\x00\x02\x0b6\x02\x04left\x00\x02\x0b\x1d$\
+        petasos.admin.v1.ListPoliciesRequest\x10\x00\x00%petasos.admin.v1.ListPoliciesRes\
+        ponse\x10\x00\x02\x01\x08policies\x00\x02\x0b7\x02\x04file\x00\x00\t\"petasos.adm\
+        in.v1.ListQuotasRequest\x10\x00\x00#petasos.admin.v1.ListQuotasResponse\x10\x00\x02\
+        \x01\x06quotas\x00\x02\x0b8\x02\x08attached\x00\x02\x0b\x05$petasos.admin.v1.List\
+        RuntimesRequest\x10\x00\x00%petasos.admin.v1.ListRuntimesResponse\x10\x00\x01\x01\
+        \x08runtimes\x00\x02\x0b=#petasos.admin.v1.ListSchemasRequest\x10\x00\x00$petasos\
+        .admin.v1.ListSchemasResponse\x10\x00\x04\x01\x08bindings\x00\x02\x0b\x07\x02\x05\
+        bytes\x00\x00\x04\x03\tbytes_max\x00\x00\x04\x04\x07schemas\x00\x02\x0b\x1b\x1bpe\
+        tasos.admin.v1.LoadPlugin\x10\x00\x02\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\
+        \x1bpetasos.admin.v1.LoadSchema\x10\x00\x01\x01\x06schema\x00\x00\x0c petasos.adm\
+        in.v1.MoveApplication\x10\x00\x02\x01\x0bapplication\x00\x00\t\x02\x07runtime\x00\
+        \x00\r\x1bpetasos.admin.v1.MoveEngine\x10\x00\x02\x01\x06engine\x00\x01\x0b\x13\x02\
+        \x02to\x00\x00\r\x19petasos.admin.v1.Overview\x10\x00\x06\x01\x05stats\x00\x01\x0b\
+        A\x02\x0capplications\x00\x01\x0b\x1f\x03\tdatapaths\x00\x01\x0b#\x04\x08policies\
+        \x00\x01\x0b)\x05\x06quotas\x00\x01\x0b+\x06\x05audit\x00\x01\x0b!\x1bpetasos.adm\
+        in.v1.PinRuntime\x10\x00\x02\x01\x02id\x00\x00\r\x02\x03cpu\x00\x01\r\x17petasos.\
+        admin.v1.Plugin\x10\x00\x05\x01\x04name\x00\x00\t\x02\x04path\x00\x00\t\x03\x07ve\
+        rsion\x00\x00\r\x04\x08policies\x00\x00\r\x05\x07engines\x00\x00\r\x17petasos.adm\
+        in.v1.Policy\x10\x00\x06\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04\
+        kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\x00\x00\r\x06\x06budge\
+        t\x00\x01\x0b\x08\x16petasos.admin.v1.Quota\x10\x00\x07\x01\x0bapplication\x00\x00\
+        \t\x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\x00\x01\x04\x04\x12metadat\
+        a_bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\
+        \x01\x04\x07\x11processor_percent\x00\x01\x01\x17petasos.admin.v1.Reload\x10\x00\x00\
+        \x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\x04\x1cpetasos.ad\
+        min.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.R\
+        emoveRuntime\x10\x00\x01\x01\x02id\x00\x00\r\x18petasos.admin.v1.Runtime\x10\x00\x07\
+        \x01\x02id\x00\x00\r\x02\x0cdedicated_to\x00\x00\t\x03\x03cpu\x00\x01\r\x04\x0cap\
+        plications\x00\x00\r\x05\x05calls\x00\x00\x04\x06\nis_leaving\x00\x00\x08\x07\x0c\
+        processor_ns\x00\x01\x04\x1apetasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\
+        \x04\x02\x06budget\x00\x01\x0b\x08\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05\
+        quota\x00\x01\x0b8\x1dpetasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplicatio\
+        n\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\
+        \x02\x0capplications\x00\x02\x0b\x03\x03\x10methods_left_out\x00\x00\x04\x04\x11a\
+        pplications_gone\x00\x00\x04\x05\x04gone\x00\x02\x0b\t\x15petasos.admin.v1.Step\x10\
+        \x01\x04what\x15\x01\rattach_engine\x00\x05\x00\x0b\x04\x02\rdetach_engine\x00\x05\
+        \x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b3\x04\x10configure_engine\x00\x05\x00\
+        \x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0bF\x06\nadd_policy\x00\x05\x00\x0b\x00\
+        \x07\rremove_policy\x00\x05\x00\x0b:\x08\x10configure_policy\x00\x05\x00\x0b\x0e\t\
+        \x06reload\x00\x05\x00\x0b9\n\tset_quota\x00\x05\x00\x0b?\x0b\x0cremove_quota\x00\
+        \x05\x00\x0b;\x0c\x0bload_schema\x00\x05\x00\x0b1\r\x0cevict_schema\x00\x05\x00\x0b\
+        \x15\x0e\x13configure_transport\x00\x05\x00\x0b\x0f\x0f\nset_budget\x00\x05\x00\x0b\
+        >\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\x0eremove_runtime\x00\x05\x00\x0b<\x12\
+        \x0bpin_runtime\x00\x05\x00\x0b5\x13\x10move_application\x00\x05\x00\x0b2\x14\x0b\
+        load_plugin\x00\x05\x00\x0b0\x15\runload_plugin\x00\x05\x00\x0bE\x1cpetasos.admin\
+        .v1.UndoRequest\x10\x00\x01\x01\x05chain\x00\x00\x04\x1dpetasos.admin.v1.UndoResp\
+        onse\x10\x00\x02\x01\x04left\x00\x00\r\x02\nnot_undone\x00\x02\t\x1dpetasos.admin\
+        .v1.UnloadPlugin\x10\x00\x01\x01\x04name\x00\x00\t\x1epetasos.admin.v1.UpgradeEng\
+        ine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13%petasos.admin.v1.WatchOverviewReque\
+        st\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11audit_entries_max\x00\x00\r\"p\
+        etasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b@\x02\x0bin\
+        terval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x10\x06Change\n\x0b\x00\tGe\
+        tSchema\x16\x17\x04\x0cGetTransport\x18\x19\x04\x10ListApplications\x1e\x1f\x04\t\
+        ListAudit !\x04\rListDatapaths\"#\x04\tListKinds$%\x04\x0bListPlugins&\'\x04\x0cL\
+        istPolicies()\x04\nListQuotas*+\x04\x0cListRuntimes,-\x04\x0bListSchemas./\x04\x05\
+        Stats@A\x04\x04UndoCD\x00\rWatchOverviewG4\x02\nWatchStatsHA\x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -2359,18 +2361,20 @@ mod generated {
         }
     }
 
-    /// Changes how packets are handed to what carries them between hosts, while calls run. Only TCP
-    /// has something to change.
+    /// Changes how packets are handed to what carries them between hosts, while calls run. One of the
+    /// two is set.
     #[repr(C)]
     pub struct ConfigureTransport {
-        unknown: rt::Unknown, // 0
-        gathered: bool,       // 8
-        reserved: [u8; 7],    // 9
+        unknown: rt::Unknown,      //  0
+        presence: rt::Presence<1>, //  8
+        gathered: bool,            // 12
+        fused: bool,               // 13
+        reserved: [u8; 2],         // 14
     }
 
     rt::message! {
         ConfigureTransport, ConfigureTransportMut, ConfigureTransportMsg, SCHEMA, index 15, bytes 16;
-        gathered: 1;
+        gathered: 1, fused: 2;
     }
 
     impl ConfigureTransport {
@@ -2379,11 +2383,29 @@ mod generated {
             rt::Msg::new()
         }
 
-        /// Whether a batch of packets is sent in one system call, or each of its pieces in one of its own.
+        /// With `tcp`: whether a batch of packets is sent in one system call, or each of its pieces in one
+        /// of its own.
         ///
-        /// `bool gathered = 1`
-        pub fn gathered(&self) -> bool {
-            self.gathered
+        /// `optional bool gathered = 1`
+        pub fn gathered(&self) -> Option<bool> {
+            self.presence.has(0).then_some(self.gathered)
+        }
+
+        /// Whether `optional bool gathered = 1` is present.
+        pub fn has_gathered(&self) -> bool {
+            self.presence.has(0)
+        }
+
+        /// With `fabric`: whether packets of a batch to one peer share messages, or each has its own.
+        ///
+        /// `optional bool fused = 2`
+        pub fn fused(&self) -> Option<bool> {
+            self.presence.has(1).then_some(self.fused)
+        }
+
+        /// Whether `optional bool fused = 2` is present.
+        pub fn has_fused(&self) -> bool {
+            self.presence.has(1)
         }
     }
 
@@ -2391,19 +2413,65 @@ mod generated {
     pub struct ConfigureTransportMut<'a>(rt::Edit<'a, ConfigureTransport>);
 
     impl ConfigureTransportMut<'_> {
-        /// `bool gathered = 1`
+        /// `optional bool gathered = 1`
         pub fn set_gathered(&mut self, value: bool) -> &mut Self {
             let (message, _) = self.0.parts();
+            message.presence.set(0);
             message.gathered = value;
+            self
+        }
+
+        /// Makes `optional bool gathered = 1` absent.
+        pub fn clear_gathered(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(0);
+            message.gathered = false;
+            self
+        }
+
+        /// `optional bool fused = 2`
+        pub fn set_fused(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(1);
+            message.fused = value;
+            self
+        }
+
+        /// Makes `optional bool fused = 2` absent.
+        pub fn clear_fused(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(1);
+            message.fused = false;
             self
         }
     }
 
     impl ConfigureTransportMsg {
-        /// `bool gathered = 1`
+        /// `optional bool gathered = 1`
         pub fn set_gathered(&mut self, value: bool) -> ConfigureTransportMut<'_> {
             let mut edit = self.0.edit();
             edit.set_gathered(value);
+            edit
+        }
+
+        /// Makes `optional bool gathered = 1` absent.
+        pub fn clear_gathered(&mut self) -> ConfigureTransportMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_gathered();
+            edit
+        }
+
+        /// `optional bool fused = 2`
+        pub fn set_fused(&mut self, value: bool) -> ConfigureTransportMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_fused(value);
+            edit
+        }
+
+        /// Makes `optional bool fused = 2` absent.
+        pub fn clear_fused(&mut self) -> ConfigureTransportMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_fused();
             edit
         }
     }
@@ -3149,6 +3217,161 @@ mod generated {
         }
     }
 
+    /// Asks what carries packets between hosts.
+    #[repr(C)]
+    pub struct GetTransportRequest {
+        unknown: rt::Unknown, // 0
+    }
+
+    rt::message! {
+        GetTransportRequest, GetTransportRequestMut, GetTransportRequestMsg, SCHEMA, index 24, bytes 8;
+    }
+
+    impl GetTransportRequest {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<GetTransportRequest> {
+            rt::Msg::new()
+        }
+    }
+
+    /// Writes a [`GetTransportRequest`]; reads as one.
+    pub struct GetTransportRequestMut<'a>(rt::Edit<'a, GetTransportRequest>);
+
+    /// What carries packets between hosts, besides gRPC.
+    #[repr(C)]
+    pub struct GetTransportResponse {
+        unknown: rt::Unknown,      //  0
+        carrier: rt::Text,         //  8
+        presence: rt::Presence<1>, // 24
+        gathered: bool,            // 28
+        fused: bool,               // 29
+        reserved: [u8; 2],         // 30
+    }
+
+    rt::message! {
+        GetTransportResponse, GetTransportResponseMut, GetTransportResponseMsg, SCHEMA, index 25, bytes 32;
+        carrier: 1, gathered: 2, fused: 3;
+    }
+
+    impl GetTransportResponse {
+        /// An empty message in the process's default heap.
+        pub fn new() -> rt::Msg<GetTransportResponse> {
+            rt::Msg::new()
+        }
+
+        /// `datagrams`, `tcp` or `fabric`; empty if the service reaches no other host.
+        ///
+        /// `string carrier = 1`
+        pub fn carrier(&self) -> &str {
+            &self.carrier
+        }
+
+        /// With `tcp`: see ConfigureTransport.
+        ///
+        /// `optional bool gathered = 2`
+        pub fn gathered(&self) -> Option<bool> {
+            self.presence.has(0).then_some(self.gathered)
+        }
+
+        /// Whether `optional bool gathered = 2` is present.
+        pub fn has_gathered(&self) -> bool {
+            self.presence.has(0)
+        }
+
+        /// With `fabric`: see ConfigureTransport.
+        ///
+        /// `optional bool fused = 3`
+        pub fn fused(&self) -> Option<bool> {
+            self.presence.has(1).then_some(self.fused)
+        }
+
+        /// Whether `optional bool fused = 3` is present.
+        pub fn has_fused(&self) -> bool {
+            self.presence.has(1)
+        }
+    }
+
+    /// Writes a [`GetTransportResponse`]; reads as one.
+    pub struct GetTransportResponseMut<'a>(rt::Edit<'a, GetTransportResponse>);
+
+    impl GetTransportResponseMut<'_> {
+        /// `string carrier = 1`
+        pub fn set_carrier(&mut self, value: impl AsRef<str>) -> &mut Self {
+            let (message, arena) = self.0.parts();
+            message.carrier.set(arena, value.as_ref());
+            self
+        }
+
+        /// `optional bool gathered = 2`
+        pub fn set_gathered(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(0);
+            message.gathered = value;
+            self
+        }
+
+        /// Makes `optional bool gathered = 2` absent.
+        pub fn clear_gathered(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(0);
+            message.gathered = false;
+            self
+        }
+
+        /// `optional bool fused = 3`
+        pub fn set_fused(&mut self, value: bool) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(1);
+            message.fused = value;
+            self
+        }
+
+        /// Makes `optional bool fused = 3` absent.
+        pub fn clear_fused(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(1);
+            message.fused = false;
+            self
+        }
+    }
+
+    impl GetTransportResponseMsg {
+        /// `string carrier = 1`
+        pub fn set_carrier(&mut self, value: impl AsRef<str>) -> GetTransportResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_carrier(value);
+            edit
+        }
+
+        /// `optional bool gathered = 2`
+        pub fn set_gathered(&mut self, value: bool) -> GetTransportResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_gathered(value);
+            edit
+        }
+
+        /// Makes `optional bool gathered = 2` absent.
+        pub fn clear_gathered(&mut self) -> GetTransportResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_gathered();
+            edit
+        }
+
+        /// `optional bool fused = 3`
+        pub fn set_fused(&mut self, value: bool) -> GetTransportResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_fused(value);
+            edit
+        }
+
+        /// Makes `optional bool fused = 3` absent.
+        pub fn clear_fused(&mut self) -> GetTransportResponseMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_fused();
+            edit
+        }
+    }
+
     /// A kind of policy.
     #[repr(C)]
     pub struct Kind {
@@ -3159,7 +3382,7 @@ mod generated {
     }
 
     rt::message! {
-        Kind, KindMut, KindMsg, SCHEMA, index 24, bytes 32;
+        Kind, KindMut, KindMsg, SCHEMA, index 26, bytes 32;
         name: 1, version: 2;
     }
 
@@ -3234,7 +3457,7 @@ mod generated {
     }
 
     rt::message! {
-        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 25, bytes 64;
+        KnownSchema, KnownSchemaMut, KnownSchemaMsg, SCHEMA, index 27, bytes 64;
         digest: 1, bytes: 2, first_service: 5, messages: 3, services: 4, bindings: 6, is_loaded: 7;
     }
 
@@ -3408,7 +3631,7 @@ mod generated {
     }
 
     rt::message! {
-        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 26, bytes 24;
+        LatencyBucket, LatencyBucketMut, LatencyBucketMsg, SCHEMA, index 28, bytes 24;
         latency_max_ns: 1, calls: 2;
     }
 
@@ -3479,7 +3702,7 @@ mod generated {
     }
 
     rt::message! {
-        LeftPlugin, LeftPluginMut, LeftPluginMsg, SCHEMA, index 27, bytes 48;
+        LeftPlugin, LeftPluginMut, LeftPluginMsg, SCHEMA, index 29, bytes 48;
         name: 1, path: 2, is_used: 3;
     }
 
@@ -3568,7 +3791,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 28, bytes 8;
+        ListApplicationsRequest, ListApplicationsRequestMut, ListApplicationsRequestMsg, SCHEMA, index 30, bytes 8;
     }
 
     impl ListApplicationsRequest {
@@ -3589,7 +3812,7 @@ mod generated {
     }
 
     rt::message! {
-        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 29, bytes 24;
+        ListApplicationsResponse, ListApplicationsResponseMut, ListApplicationsResponseMsg, SCHEMA, index 31, bytes 24;
         applications: 1;
     }
 
@@ -3635,7 +3858,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 30, bytes 16;
+        ListAuditRequest, ListAuditRequestMut, ListAuditRequestMsg, SCHEMA, index 32, bytes 16;
         entries_max: 1;
     }
 
@@ -3682,7 +3905,7 @@ mod generated {
     }
 
     rt::message! {
-        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 31, bytes 24;
+        ListAuditResponse, ListAuditResponseMut, ListAuditResponseMsg, SCHEMA, index 33, bytes 24;
         entries: 1;
     }
 
@@ -3729,7 +3952,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 32, bytes 32;
+        ListDatapathsRequest, ListDatapathsRequestMut, ListDatapathsRequestMsg, SCHEMA, index 34, bytes 32;
         application: 1, with_reports: 2;
     }
 
@@ -3797,7 +4020,7 @@ mod generated {
     }
 
     rt::message! {
-        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 33, bytes 24;
+        ListDatapathsResponse, ListDatapathsResponseMut, ListDatapathsResponseMsg, SCHEMA, index 35, bytes 24;
         datapaths: 1;
     }
 
@@ -3841,7 +4064,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 34, bytes 8;
+        ListKindsRequest, ListKindsRequestMut, ListKindsRequestMsg, SCHEMA, index 36, bytes 8;
     }
 
     impl ListKindsRequest {
@@ -3862,7 +4085,7 @@ mod generated {
     }
 
     rt::message! {
-        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 35, bytes 24;
+        ListKindsResponse, ListKindsResponseMut, ListKindsResponseMsg, SCHEMA, index 37, bytes 24;
         kinds: 1;
     }
 
@@ -3906,7 +4129,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPluginsRequest, ListPluginsRequestMut, ListPluginsRequestMsg, SCHEMA, index 36, bytes 8;
+        ListPluginsRequest, ListPluginsRequestMut, ListPluginsRequestMsg, SCHEMA, index 38, bytes 8;
     }
 
     impl ListPluginsRequest {
@@ -3928,7 +4151,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPluginsResponse, ListPluginsResponseMut, ListPluginsResponseMsg, SCHEMA, index 37, bytes 40;
+        ListPluginsResponse, ListPluginsResponseMut, ListPluginsResponseMsg, SCHEMA, index 39, bytes 40;
         plugins: 1, left: 2;
     }
 
@@ -3991,7 +4214,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 38, bytes 8;
+        ListPoliciesRequest, ListPoliciesRequestMut, ListPoliciesRequestMsg, SCHEMA, index 40, bytes 8;
     }
 
     impl ListPoliciesRequest {
@@ -4013,7 +4236,7 @@ mod generated {
     }
 
     rt::message! {
-        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 39, bytes 40;
+        ListPoliciesResponse, ListPoliciesResponseMut, ListPoliciesResponseMsg, SCHEMA, index 41, bytes 40;
         policies: 1, file: 2;
     }
 
@@ -4078,7 +4301,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 40, bytes 8;
+        ListQuotasRequest, ListQuotasRequestMut, ListQuotasRequestMsg, SCHEMA, index 42, bytes 8;
     }
 
     impl ListQuotasRequest {
@@ -4100,7 +4323,7 @@ mod generated {
     }
 
     rt::message! {
-        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 41, bytes 40;
+        ListQuotasResponse, ListQuotasResponseMut, ListQuotasResponseMsg, SCHEMA, index 43, bytes 40;
         quotas: 1, attached: 2;
     }
 
@@ -4163,7 +4386,7 @@ mod generated {
     }
 
     rt::message! {
-        ListRuntimesRequest, ListRuntimesRequestMut, ListRuntimesRequestMsg, SCHEMA, index 42, bytes 8;
+        ListRuntimesRequest, ListRuntimesRequestMut, ListRuntimesRequestMsg, SCHEMA, index 44, bytes 8;
     }
 
     impl ListRuntimesRequest {
@@ -4184,7 +4407,7 @@ mod generated {
     }
 
     rt::message! {
-        ListRuntimesResponse, ListRuntimesResponseMut, ListRuntimesResponseMsg, SCHEMA, index 43, bytes 24;
+        ListRuntimesResponse, ListRuntimesResponseMut, ListRuntimesResponseMsg, SCHEMA, index 45, bytes 24;
         runtimes: 1;
     }
 
@@ -4228,7 +4451,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 44, bytes 8;
+        ListSchemasRequest, ListSchemasRequestMut, ListSchemasRequestMsg, SCHEMA, index 46, bytes 8;
     }
 
     impl ListSchemasRequest {
@@ -4252,7 +4475,7 @@ mod generated {
     }
 
     rt::message! {
-        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 45, bytes 56;
+        ListSchemasResponse, ListSchemasResponseMut, ListSchemasResponseMsg, SCHEMA, index 47, bytes 56;
         bindings: 1, bytes: 2, bytes_max: 3, schemas: 4;
     }
 
@@ -4361,7 +4584,7 @@ mod generated {
     }
 
     rt::message! {
-        LoadPlugin, LoadPluginMut, LoadPluginMsg, SCHEMA, index 46, bytes 40;
+        LoadPlugin, LoadPluginMut, LoadPluginMsg, SCHEMA, index 48, bytes 40;
         name: 1, path: 2;
     }
 
@@ -4430,7 +4653,7 @@ mod generated {
     }
 
     rt::message! {
-        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 47, bytes 24;
+        LoadSchema, LoadSchemaMut, LoadSchemaMsg, SCHEMA, index 49, bytes 24;
         schema: 1;
     }
 
@@ -4480,7 +4703,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveApplication, MoveApplicationMut, MoveApplicationMsg, SCHEMA, index 48, bytes 32;
+        MoveApplication, MoveApplicationMut, MoveApplicationMsg, SCHEMA, index 50, bytes 32;
         application: 1, runtime: 2;
     }
 
@@ -4550,7 +4773,7 @@ mod generated {
     }
 
     rt::message! {
-        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 49, bytes 24;
+        MoveEngine, MoveEngineMut, MoveEngineMsg, SCHEMA, index 51, bytes 24;
         engine: 1, to: 2;
     }
 
@@ -4654,7 +4877,7 @@ mod generated {
     }
 
     rt::message! {
-        Overview, OverviewMut, OverviewMsg, SCHEMA, index 50, bytes 56;
+        Overview, OverviewMut, OverviewMsg, SCHEMA, index 52, bytes 56;
         stats: 1, applications: 2, datapaths: 3, policies: 4, quotas: 5, audit: 6;
     }
 
@@ -4995,7 +5218,7 @@ mod generated {
     }
 
     rt::message! {
-        PinRuntime, PinRuntimeMut, PinRuntimeMsg, SCHEMA, index 51, bytes 24;
+        PinRuntime, PinRuntimeMut, PinRuntimeMsg, SCHEMA, index 53, bytes 24;
         id: 1, cpu: 2;
     }
 
@@ -5089,7 +5312,7 @@ mod generated {
     }
 
     rt::message! {
-        Plugin, PluginMut, PluginMsg, SCHEMA, index 52, bytes 56;
+        Plugin, PluginMut, PluginMsg, SCHEMA, index 54, bytes 56;
         name: 1, path: 2, version: 3, policies: 4, engines: 5;
     }
 
@@ -5226,7 +5449,7 @@ mod generated {
     }
 
     rt::message! {
-        Policy, PolicyMut, PolicyMsg, SCHEMA, index 53, bytes 80;
+        Policy, PolicyMut, PolicyMsg, SCHEMA, index 55, bytes 80;
         id: 1, application: 2, kind: 3, configuration: 4, budget: 6, datapaths: 5;
     }
 
@@ -5417,7 +5640,7 @@ mod generated {
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 54, bytes 80;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 56, bytes 80;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
         held_bytes_max: 5, descriptors_max: 6, processor_percent: 7;
     }
@@ -5718,7 +5941,7 @@ mod generated {
     }
 
     rt::message! {
-        Reload, ReloadMut, ReloadMsg, SCHEMA, index 55, bytes 8;
+        Reload, ReloadMut, ReloadMsg, SCHEMA, index 57, bytes 8;
     }
 
     impl Reload {
@@ -5739,7 +5962,7 @@ mod generated {
     }
 
     rt::message! {
-        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 56, bytes 16;
+        RemovePolicy, RemovePolicyMut, RemovePolicyMsg, SCHEMA, index 58, bytes 16;
         id: 1;
     }
 
@@ -5786,7 +6009,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 57, bytes 24;
+        RemoveQuota, RemoveQuotaMut, RemoveQuotaMsg, SCHEMA, index 59, bytes 24;
         application: 1;
     }
 
@@ -5835,7 +6058,7 @@ mod generated {
     }
 
     rt::message! {
-        RemoveRuntime, RemoveRuntimeMut, RemoveRuntimeMsg, SCHEMA, index 58, bytes 16;
+        RemoveRuntime, RemoveRuntimeMut, RemoveRuntimeMsg, SCHEMA, index 60, bytes 16;
         id: 1;
     }
 
@@ -5890,7 +6113,7 @@ mod generated {
     }
 
     rt::message! {
-        Runtime, RuntimeMut, RuntimeMsg, SCHEMA, index 59, bytes 64;
+        Runtime, RuntimeMut, RuntimeMsg, SCHEMA, index 61, bytes 64;
         dedicated_to: 2, calls: 5, processor_ns: 7, id: 1, cpu: 3, applications: 4, is_leaving: 6;
     }
 
@@ -6106,7 +6329,7 @@ mod generated {
     }
 
     rt::message! {
-        SetBudget, SetBudgetMut, SetBudgetMsg, SCHEMA, index 60, bytes 24;
+        SetBudget, SetBudgetMut, SetBudgetMsg, SCHEMA, index 62, bytes 24;
         id: 1, budget: 2;
     }
 
@@ -6205,7 +6428,7 @@ mod generated {
     }
 
     rt::message! {
-        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 61, bytes 16;
+        SetQuota, SetQuotaMut, SetQuotaMsg, SCHEMA, index 63, bytes 16;
         quota: 1;
     }
 
@@ -6283,7 +6506,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 62, bytes 24;
+        StatsRequest, StatsRequestMut, StatsRequestMsg, SCHEMA, index 64, bytes 24;
         application: 1;
     }
 
@@ -6334,7 +6557,7 @@ mod generated {
     }
 
     rt::message! {
-        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 63, bytes 64;
+        StatsResponse, StatsResponseMut, StatsResponseMsg, SCHEMA, index 65, bytes 64;
         time_ns: 1, applications: 2, methods_left_out: 3, applications_gone: 4, gone: 5;
     }
 
@@ -6462,7 +6685,7 @@ mod generated {
     }
 
     rt::message! {
-        Step, StepMut, StepMsg, SCHEMA, index 64, bytes 32;
+        Step, StepMut, StepMsg, SCHEMA, index 66, bytes 32;
         what: oneof {
             link 1 AttachEngine, link 2 DetachEngine, link 3 MoveEngine, link 4 ConfigureEngine,
             link 5 UpgradeEngine, link 6 AddPolicy, link 7 RemovePolicy, link 8 ConfigurePolicy,
@@ -7083,7 +7306,7 @@ mod generated {
     }
 
     rt::message! {
-        UndoRequest, UndoRequestMut, UndoRequestMsg, SCHEMA, index 65, bytes 16;
+        UndoRequest, UndoRequestMut, UndoRequestMsg, SCHEMA, index 67, bytes 16;
         chain: 1;
     }
 
@@ -7132,7 +7355,7 @@ mod generated {
     }
 
     rt::message! {
-        UndoResponse, UndoResponseMut, UndoResponseMsg, SCHEMA, index 66, bytes 32;
+        UndoResponse, UndoResponseMut, UndoResponseMsg, SCHEMA, index 68, bytes 32;
         not_undone: 2, left: 1;
     }
 
@@ -7198,7 +7421,7 @@ mod generated {
     }
 
     rt::message! {
-        UnloadPlugin, UnloadPluginMut, UnloadPluginMsg, SCHEMA, index 67, bytes 24;
+        UnloadPlugin, UnloadPluginMut, UnloadPluginMsg, SCHEMA, index 69, bytes 24;
         name: 1;
     }
 
@@ -7246,7 +7469,7 @@ mod generated {
     }
 
     rt::message! {
-        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 68, bytes 16;
+        UpgradeEngine, UpgradeEngineMut, UpgradeEngineMsg, SCHEMA, index 70, bytes 16;
         engine: 1;
     }
 
@@ -7325,7 +7548,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 69, bytes 16;
+        WatchOverviewRequest, WatchOverviewRequestMut, WatchOverviewRequestMsg, SCHEMA, index 71, bytes 16;
         interval_ms: 1, audit_entries_max: 2;
     }
 
@@ -7395,7 +7618,7 @@ mod generated {
     }
 
     rt::message! {
-        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 70, bytes 24;
+        WatchStatsRequest, WatchStatsRequestMut, WatchStatsRequestMsg, SCHEMA, index 72, bytes 24;
         stats: 1, interval_ms: 2;
     }
 
@@ -7504,6 +7727,14 @@ mod generated {
             &self,
             request: calls::Request<GetSchemaRequest>,
         ) -> impl Future<Output = Result<calls::Response<GetSchemaResponse>, calls::Status>> + Send;
+
+        /// What carries packets between hosts.
+        ///
+        /// `rpc GetTransport(GetTransportRequest) returns (GetTransportResponse)`
+        fn get_transport(
+            &self,
+            request: calls::Request<GetTransportRequest>,
+        ) -> impl Future<Output = Result<calls::Response<GetTransportResponse>, calls::Status>> + Send;
 
         /// The applications that are attached.
         ///
@@ -7623,8 +7854,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x89, 0x75, 0x5d, 0xac, 0x81, 0x43, 0xb9, 0x23, 0x93, 0xf4, 0x60, 0x24, 0xd7, 0x8a,
-            0x8c, 0xc6,
+            0x55, 0x9f, 0x49, 0xd0, 0x2f, 0x2a, 0xfe, 0x9f, 0x6d, 0xea, 0x91, 0x92, 0xe5, 0x0d,
+            0x6c, 0xa8,
         ],
         methods: &[
             calls::MethodInfo {
@@ -7640,80 +7871,86 @@ mod generated {
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListApplications",
+                name: "GetTransport",
                 index: 2,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListAudit",
+                name: "ListApplications",
                 index: 3,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListDatapaths",
+                name: "ListAudit",
                 index: 4,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListKinds",
+                name: "ListDatapaths",
                 index: 5,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListPlugins",
+                name: "ListKinds",
                 index: 6,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListPolicies",
+                name: "ListPlugins",
                 index: 7,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListQuotas",
+                name: "ListPolicies",
                 index: 8,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListRuntimes",
+                name: "ListQuotas",
                 index: 9,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "ListSchemas",
+                name: "ListRuntimes",
                 index: 10,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "Stats",
+                name: "ListSchemas",
                 index: 11,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::NoSideEffects,
             },
             calls::MethodInfo {
-                name: "Undo",
+                name: "Stats",
                 index: 12,
+                kind: calls::MethodKind::Unary,
+                idempotency: calls::Idempotency::NoSideEffects,
+            },
+            calls::MethodInfo {
+                name: "Undo",
+                index: 13,
                 kind: calls::MethodKind::Unary,
                 idempotency: calls::Idempotency::Unknown,
             },
             calls::MethodInfo {
                 name: "WatchOverview",
-                index: 13,
+                index: 14,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
             calls::MethodInfo {
                 name: "WatchStats",
-                index: 14,
+                index: 15,
                 kind: calls::MethodKind::ServerStreaming,
                 idempotency: calls::Idempotency::Unknown,
             },
@@ -7745,51 +7982,55 @@ mod generated {
                 (service, result)
             });
             methods.unary(2, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_applications(&service, request).await;
+                let result = <T as Admin>::get_transport(&service, request).await;
                 (service, result)
             });
             methods.unary(3, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_audit(&service, request).await;
+                let result = <T as Admin>::list_applications(&service, request).await;
                 (service, result)
             });
             methods.unary(4, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_datapaths(&service, request).await;
+                let result = <T as Admin>::list_audit(&service, request).await;
                 (service, result)
             });
             methods.unary(5, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_kinds(&service, request).await;
+                let result = <T as Admin>::list_datapaths(&service, request).await;
                 (service, result)
             });
             methods.unary(6, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_plugins(&service, request).await;
+                let result = <T as Admin>::list_kinds(&service, request).await;
                 (service, result)
             });
             methods.unary(7, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_policies(&service, request).await;
+                let result = <T as Admin>::list_plugins(&service, request).await;
                 (service, result)
             });
             methods.unary(8, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_quotas(&service, request).await;
+                let result = <T as Admin>::list_policies(&service, request).await;
                 (service, result)
             });
             methods.unary(9, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_runtimes(&service, request).await;
+                let result = <T as Admin>::list_quotas(&service, request).await;
                 (service, result)
             });
             methods.unary(10, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::list_schemas(&service, request).await;
+                let result = <T as Admin>::list_runtimes(&service, request).await;
                 (service, result)
             });
             methods.unary(11, &self.0, |service: Arc<T>, request| async move {
-                let result = <T as Admin>::stats(&service, request).await;
+                let result = <T as Admin>::list_schemas(&service, request).await;
                 (service, result)
             });
             methods.unary(12, &self.0, |service: Arc<T>, request| async move {
+                let result = <T as Admin>::stats(&service, request).await;
+                (service, result)
+            });
+            methods.unary(13, &self.0, |service: Arc<T>, request| async move {
                 let result = <T as Admin>::undo(&service, request).await;
                 (service, result)
             });
             methods.server_streaming(
-                13,
+                14,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_overview(&service, request, responses).await;
@@ -7797,7 +8038,7 @@ mod generated {
                 },
             );
             methods.server_streaming(
-                14,
+                15,
                 &self.0,
                 |service: Arc<T>, request, responses| async move {
                     let result = <T as Admin>::watch_stats(&service, request, responses).await;
@@ -7840,6 +8081,16 @@ mod generated {
             self.service.unary(1, request.into())
         }
 
+        /// What carries packets between hosts.
+        ///
+        /// `rpc GetTransport(GetTransportRequest) returns (GetTransportResponse)`
+        pub fn get_transport(
+            &self,
+            request: impl Into<calls::Request<GetTransportRequest>>,
+        ) -> calls::Unary<GetTransportResponse> {
+            self.service.unary(2, request.into())
+        }
+
         /// The applications that are attached.
         ///
         /// `rpc ListApplications(ListApplicationsRequest) returns (ListApplicationsResponse)`
@@ -7847,7 +8098,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListApplicationsRequest>>,
         ) -> calls::Unary<ListApplicationsResponse> {
-            self.service.unary(2, request.into())
+            self.service.unary(3, request.into())
         }
 
         /// The newest entries of the audit log.
@@ -7857,7 +8108,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListAuditRequest>>,
         ) -> calls::Unary<ListAuditResponse> {
-            self.service.unary(3, request.into())
+            self.service.unary(4, request.into())
         }
 
         /// The engines of applications. `NOT_FOUND`: there is no such application.
@@ -7867,7 +8118,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListDatapathsRequest>>,
         ) -> calls::Unary<ListDatapathsResponse> {
-            self.service.unary(4, request.into())
+            self.service.unary(5, request.into())
         }
 
         /// The kinds of policies that are built in.
@@ -7877,7 +8128,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListKindsRequest>>,
         ) -> calls::Unary<ListKindsResponse> {
-            self.service.unary(5, request.into())
+            self.service.unary(6, request.into())
         }
 
         /// The plug-ins.
@@ -7887,7 +8138,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListPluginsRequest>>,
         ) -> calls::Unary<ListPluginsResponse> {
-            self.service.unary(6, request.into())
+            self.service.unary(7, request.into())
         }
 
         /// The rule set.
@@ -7897,7 +8148,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListPoliciesRequest>>,
         ) -> calls::Unary<ListPoliciesResponse> {
-            self.service.unary(7, request.into())
+            self.service.unary(8, request.into())
         }
 
         /// What applications may have.
@@ -7907,7 +8158,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListQuotasRequest>>,
         ) -> calls::Unary<ListQuotasResponse> {
-            self.service.unary(8, request.into())
+            self.service.unary(9, request.into())
         }
 
         /// The runtimes.
@@ -7917,7 +8168,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListRuntimesRequest>>,
         ) -> calls::Unary<ListRuntimesResponse> {
-            self.service.unary(9, request.into())
+            self.service.unary(10, request.into())
         }
 
         /// What applications have bound.
@@ -7927,7 +8178,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<ListSchemasRequest>>,
         ) -> calls::Unary<ListSchemasResponse> {
-            self.service.unary(10, request.into())
+            self.service.unary(11, request.into())
         }
 
         /// What is counted of calls and engines. `NOT_FOUND`: there is no such application.
@@ -7937,7 +8188,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<StatsRequest>>,
         ) -> calls::Unary<StatsResponse> {
-            self.service.unary(11, request.into())
+            self.service.unary(12, request.into())
         }
 
         /// Undoes the last change of a chain. Engines go on from the states of those that are there, rules,
@@ -7949,7 +8200,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<UndoRequest>>,
         ) -> calls::Unary<UndoResponse> {
-            self.service.unary(12, request.into())
+            self.service.unary(13, request.into())
         }
 
         /// What a dashboard shows, in the same way, as one entry of the audit log. Those who watch this
@@ -7960,7 +8211,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchOverviewRequest>>,
         ) -> calls::Opening<calls::Streaming<Overview>> {
-            self.service.server_streaming(13, request.into())
+            self.service.server_streaming(14, request.into())
         }
 
         /// The same, at once and then at an interval, until the caller cancels or the connection is too
@@ -7971,7 +8222,7 @@ mod generated {
             &self,
             request: impl Into<calls::Request<WatchStatsRequest>>,
         ) -> calls::Opening<calls::Streaming<StatsResponse>> {
-            self.service.server_streaming(14, request.into())
+            self.service.server_streaming(15, request.into())
         }
     }
 

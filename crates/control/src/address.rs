@@ -5,19 +5,44 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::Malformed;
 use crate::fields::{Reader, Write};
 
+/// What carries the packets of a session. Both ends must have the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// Datagrams, one for each packet.
+    #[default]
+    Datagrams,
+    /// Connections of TCP (W33).
+    Tcp,
+    /// Messages of a fabric, which may contain several packets (W34).
+    Fabric,
+}
+
+impl Carrier {
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Carrier::Datagrams => "UDP",
+            Carrier::Tcp => "TCP",
+            Carrier::Fabric => "a fabric",
+        }
+    }
+}
+
 /// Where an endpoint receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataAddress {
-    /// The port of UDP or TCP; not 0.
+    /// The port of UDP or TCP, or the service of a fabric; not 0.
     pub port: u16,
     /// The IP address. `None` means the address at the other end of the TCP connection.
     pub ip: Option<IpAddr>,
-    /// Whether packets travel over TCP.
-    pub tcp: bool,
+    /// What carries packets there.
+    pub carrier: Carrier,
 }
 
 /// In the byte that names the family of the IP address: packets travel over TCP.
 const OVER_TCP: u8 = 16;
+/// In the same byte: packets travel over a fabric.
+const OVER_FABRIC: u8 = 32;
 
 impl DataAddress {
     /// A local name in the form that it has on the wire.
@@ -27,7 +52,7 @@ impl DataAddress {
 
     /// An address for datagrams.
     pub const fn udp(port: u16, ip: Option<IpAddr>) -> DataAddress {
-        DataAddress { port, ip, tcp: false }
+        DataAddress { port, ip, carrier: Carrier::Datagrams }
     }
 
     pub(crate) fn validate(&self) -> Result<(), Malformed> {
@@ -40,7 +65,11 @@ impl DataAddress {
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.put_u16(self.port);
-        let over = if self.tcp { OVER_TCP } else { 0 };
+        let over = match self.carrier {
+            Carrier::Datagrams => 0,
+            Carrier::Tcp => OVER_TCP,
+            Carrier::Fabric => OVER_FABRIC,
+        };
         match self.ip {
             None => out.put_u8(over),
             Some(IpAddr::V4(ip)) => {
@@ -57,13 +86,18 @@ impl DataAddress {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<DataAddress, Malformed> {
         let port = reader.u16()?;
         let family = reader.u8()?;
-        let tcp = family & OVER_TCP != 0;
-        let ip = match family & !OVER_TCP {
+        let carrier = match family & (OVER_TCP | OVER_FABRIC) {
+            0 => Carrier::Datagrams,
+            OVER_TCP => Carrier::Tcp,
+            OVER_FABRIC => Carrier::Fabric,
+            _ => return Err(Malformed::Value("address")),
+        };
+        let ip = match family & !(OVER_TCP | OVER_FABRIC) {
             0 => None,
             4 => Some(Ipv4Addr::from(reader.array::<4>()?).into()),
             6 => Some(Ipv6Addr::from(reader.array::<16>()?).into()),
             _ => return Err(Malformed::Value("address")),
         };
-        Ok(DataAddress { port, ip, tcp })
+        Ok(DataAddress { port, ip, carrier })
     }
 }

@@ -1,5 +1,6 @@
 //! Errors: in decoding, by the peer, of commands, and at the end of a connection.
 
+use crate::address::Carrier;
 use crate::codes::{ErrorCode, RefuseCode};
 use crate::text::{DETAIL_BYTES_MAX, Text};
 use crate::version::VersionRange;
@@ -154,9 +155,9 @@ pub enum ConnectError {
     /// The named field is out of its range. The caller's fault.
     #[error("field `{0}` is out of range")]
     InvalidField(&'static str),
-    /// The peer does not know data addresses of TCP.
-    #[error("the peer does not know packets over TCP")]
-    NoTcp,
+    /// The peer does not know data addresses of this kind.
+    #[error("the peer does not know packets over {}", .0.name())]
+    UnknownCarrier(Carrier),
     /// An unanswered attempt already uses the id. The caller's fault.
     #[error("the connect id is in use")]
     IdInUse,

@@ -23,6 +23,8 @@ impl Capabilities {
     pub const LOCAL: Capabilities = Capabilities(4);
     /// The process understands data addresses of TCP (C7).
     pub const TCP: Capabilities = Capabilities(8);
+    /// The process understands data addresses of fabrics (C7).
+    pub const FABRIC: Capabilities = Capabilities(16);
 
     /// The capabilities whose bits are set.
     pub const fn from_bits(bits: u32) -> Capabilities {

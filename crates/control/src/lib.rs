@@ -36,7 +36,7 @@ mod version;
 #[cfg(test)]
 mod tests;
 
-pub use address::DataAddress;
+pub use address::{Carrier, DataAddress};
 pub use answers::Answers;
 pub use codes::{ByeReason, ErrorCode, Fault, RefuseCode};
 pub use config::{Config, ConfigError, OUTSTANDING_MAX, OWED_BYTES_MAX};

@@ -195,7 +195,7 @@ impl AcceptParams {
         let (credits, payload_bytes_max) = asked.window(self.local.is_some());
         let checks = [
             (self.local.is_none() || asked.local.is_some(), "local"),
-            (self.address.tcp == asked.address.tcp, "address"),
+            (self.address.carrier == asked.address.carrier, "address"),
             (self.slots <= asked.slots, "slots"),
             (self.credits <= credits, "credits"),
             (self.payload_bytes <= payload_bytes_max, "payload_bytes"),

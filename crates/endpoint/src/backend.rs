@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
+use petasos_control::Carrier;
 use petasos_netio::memory::MemoryIo;
 use petasos_netio::{IoStats, Origin, PacketIo, Route, RouteError, RxBatch, TxPacket};
 #[cfg(feature = "dpdk")]
@@ -234,9 +235,14 @@ impl Backend {
         }
     }
 
-    /// Whether packets travel over TCP. Peers must agree on that.
-    pub(crate) fn is_tcp(&self) -> bool {
-        matches!(self, Backend::Tcp(_))
+    /// What carries packets. Peers must agree on that.
+    pub(crate) fn carrier(&self) -> Carrier {
+        match self {
+            Backend::Tcp(_) => Carrier::Tcp,
+            #[cfg(feature = "fabric")]
+            Backend::Fabric(_) => Carrier::Fabric,
+            _ => Carrier::Datagrams,
+        }
     }
 
     /// Whether a session that cannot use rings can use the network instead.
@@ -280,6 +286,16 @@ impl PacketIo for Backend {
     #[inline]
     fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize {
         each!(self, io => io.transmit_train(route, bytes, segment_bytes))
+    }
+
+    #[inline]
+    fn begin_batch(&mut self) {
+        each!(self, io => io.begin_batch());
+    }
+
+    #[inline]
+    fn end_batch(&mut self) {
+        each!(self, io => io.end_batch());
     }
 
     fn doubt_path(&mut self, route: Route) {

@@ -96,9 +96,12 @@ pub use peers::ServedPeer;
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
 pub use petasos_control::{FailureReason, Fault, ProtocolError, RefuseCode};
+pub use petasos_netio::Switch;
+#[cfg(feature = "fabric")]
+pub use petasos_netio_fabric::{FabricConfig, FabricIo};
 pub use petasos_netio_local::{LocalConfig, LocalIo, LocalPolicy};
 pub use petasos_netio_shm::{RingShape, ShmConfig};
-pub use petasos_netio_tcp::{Gathering, TcpConfig, TcpIo};
+pub use petasos_netio_tcp::{TcpConfig, TcpIo};
 pub use petasos_netio_udp::UdpConfig;
 pub use petasos_proto::{
     AlgorithmConfig, CongestionConfig, DctcpConfig, Recovery, SessionParams, SwiftConfig,

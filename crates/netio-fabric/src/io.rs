@@ -4,40 +4,51 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use arrayvec::ArrayVec;
 use petasos_netio::{
-    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, TxPacket, check_peer,
+    Ecn, IoStats, Origin, PacketIo, Route, RouteError, RxBatch, RxChunk, Switch, TxPacket,
+    check_peer,
 };
 
+use crate::drafts::Drafts;
+use crate::message::{DATAGRAMS_MAX, records};
 use crate::routes::RouteTable;
-use crate::sys::{Endpoint, Forced, Outcome, POLL_MAX, Peer, Polled, Queue, check_specific};
-use crate::transmit::TxRing;
+use crate::sys::{Endpoint, Forced, POLL_MAX, Polled, Queue, check_specific};
+use crate::transmit::TxSlots;
 use crate::{FabricConfig, FabricError, FabricStats};
 
 /// Packet I/O over one libfabric datagram endpoint, with a domain of its own.
 ///
 /// The counters: providers make the system calls, which are not visible here, so their counts stay
-/// 0. So does [`IoStats::rx_overflows`], because providers silently drop packets for which no slot
+/// 0. So does [`IoStats::rx_overflows`], because providers silently drop messages for which no slot
 /// was posted or the kernel's socket has no room. [`IoStats::tx_errors`] counts packets that the
-/// provider refused or reported as failed; [`IoStats::tx_frames`] includes the latter.
+/// provider refused, and messages that it reported as failed; [`IoStats::tx_frames`] includes
+/// packets of the latter. A message for which the provider has no room waits in its slot, and is
+/// offered again before any other.
 ///
 /// ECN bits are not visible through libfabric: all frames have [`Ecn::NotCapable`].
 pub struct FabricIo {
-    endpoint: Endpoint,
-    routes: RouteTable,
-    tx: TxRing,
-    /// A packet to be injected, after room for the provider's prefix.
-    scratch: Box<[u8]>,
-    chunks: ArrayVec<RxChunk, POLL_MAX>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) routes: RouteTable,
+    pub(crate) tx: TxSlots,
+    pub(crate) drafts: Drafts,
+    fusing: Switch,
+    /// Whether packets of the batch that is under way share messages.
+    pub(crate) fuses: bool,
+    in_batch: bool,
+    /// At most [`CHUNKS_MAX`], for which it has room.
+    chunks: Vec<RxChunk>,
     /// The origins of the chunks, if the provider reports them.
-    origins: ArrayVec<Origin, POLL_MAX>,
+    origins: Vec<Origin>,
     /// Receive slots that belong to us: lent with the latest batch, or refused by the provider.
     ours: Vec<usize>,
-    inject_bytes_max: usize,
+    pub(crate) inject_bytes_max: usize,
     receive_buffer_bytes: usize,
-    stats: IoStats,
-    own_stats: FabricStats,
+    pub(crate) stats: IoStats,
+    pub(crate) own_stats: FabricStats,
 }
+
+/// The most records that one receive returns.
+const CHUNKS_MAX: usize = 16 * DATAGRAMS_MAX;
 
 impl FabricIo {
     /// Opens a backend at `address`, which determines the NIC. Port 0 lets the system choose one if
@@ -56,15 +67,18 @@ impl FabricIo {
     ) -> Result<FabricIo, FabricError> {
         check_specific(address.ip())?;
         let endpoint = Endpoint::open(address, config, forced)?;
-        let rx_slots = endpoint.rx_slots();
-        let scratch = vec![0; endpoint.prefix_bytes() + endpoint.payload_bytes_max()];
-        let waiting = rx_slots * endpoint.payload_bytes_max();
+        let (rx_slots, tx_slots) = (endpoint.rx_slots(), endpoint.tx_slots());
+        // A peer that does not fuse fills a slot with each packet.
+        let waiting = rx_slots * endpoint.datagram_bytes_max();
         let mut io = FabricIo {
             routes: RouteTable::new(config.routes_max),
-            tx: TxRing::new(endpoint.tx_slots() as u32, config.signal_interval, endpoint.ordered()),
-            scratch: scratch.into_boxed_slice(),
-            chunks: ArrayVec::new(),
-            origins: ArrayVec::new(),
+            tx: TxSlots::new(tx_slots, config.signal_interval, endpoint.ordered()),
+            drafts: Drafts::new(tx_slots),
+            fusing: config.fusing.clone(),
+            fuses: false,
+            in_batch: false,
+            chunks: Vec::with_capacity(CHUNKS_MAX),
+            origins: Vec::with_capacity(CHUNKS_MAX),
             ours: (0..rx_slots).rev().collect(),
             inject_bytes_max: config.inject_bytes_max.min(endpoint.inject_bytes_max()),
             receive_buffer_bytes: if endpoint.software() {
@@ -92,7 +106,17 @@ impl FabricIo {
 
     /// The largest datagram payload, in bytes, which is the same for every peer.
     pub fn payload_bytes_max(&self) -> usize {
-        self.endpoint.payload_bytes_max()
+        self.endpoint.datagram_bytes_max()
+    }
+
+    /// The most bytes of a message with several packets.
+    pub fn fused_bytes_max(&self) -> usize {
+        self.endpoint.fused_bytes_max()
+    }
+
+    /// Whether packets share messages; any thread may change it.
+    pub fn fusing(&self) -> &Switch {
+        &self.fusing
     }
 
     /// Detailed counters.
@@ -115,25 +139,74 @@ impl FabricIo {
     /// Notes `count` receptions that the latest poll completed.
     #[inline]
     fn note_received(&mut self, count: usize) {
-        let (prefix, limit) = (self.endpoint.prefix_bytes(), self.endpoint.payload_bytes_max());
+        let (prefix, limit) = (self.endpoint.prefix_bytes(), self.endpoint.message_bytes_max());
         for at in 0..count {
             let (slot, len) = self.endpoint.completion(Queue::Receive, at);
             self.ours.push(slot);
-            // The provider's own packets may be shorter than the prefix.
+            // The provider's own messages may be shorter than the prefix.
             let len = len.saturating_sub(prefix);
             if len == 0 {
                 self.own_stats.rx_empty += 1;
             } else if len > limit {
                 self.stats.rx_truncated += 1;
             } else {
-                let offset = (slot * self.endpoint.stride() + prefix) as u32;
-                let (len, ecn) = (len as u32, Ecn::NotCapable);
-                self.chunks.push(RxChunk { offset, len, segment_bytes: len, ecn });
-                if self.endpoint.has_sources() {
-                    self.origins.push(self.routes.origin(self.endpoint.source(at)));
+                let start = slot * self.endpoint.stride() + prefix;
+                let first = self.chunks.len();
+                match self.split(start, len) {
+                    true => self.note_message(at, first),
+                    false => self.own_stats.rx_malformed += 1,
                 }
-                self.stats.rx_bytes += u64::from(len);
             }
+        }
+    }
+
+    /// Notes where the packets of a message are. Returns false if the message is malformed: then
+    /// nothing is noted.
+    #[inline]
+    fn split(&mut self, start: usize, len: usize) -> bool {
+        let chunks = self.chunks.len();
+        for record in records(&self.endpoint.rx_memory()[start..start + len]) {
+            let Ok(record) = record else {
+                self.chunks.truncate(chunks);
+                return false;
+            };
+            self.chunks.push(RxChunk {
+                offset: (start + record.offset) as u32,
+                len: record.len as u32,
+                segment_bytes: record.segment_bytes as u32,
+                ecn: Ecn::NotCapable,
+            });
+        }
+        true
+    }
+
+    /// Counts the message of completion `at`, whose chunks begin with `first`, and notes its
+    /// origin.
+    #[inline]
+    fn note_message(&mut self, at: usize, first: usize) {
+        if self.endpoint.has_sources() {
+            let origin = self.routes.origin(self.endpoint.source(at));
+            self.origins.resize(self.chunks.len(), origin);
+        }
+        self.own_stats.rx_messages += 1;
+        for chunk in &self.chunks[first..] {
+            self.stats.rx_frames += u64::from(chunk.len.div_ceil(chunk.segment_bytes));
+            self.stats.rx_bytes += u64::from(chunk.len);
+        }
+    }
+
+    /// Notes whether the packets of a batch that begins share messages.
+    #[inline]
+    fn look_at_switch(&mut self) {
+        if !self.in_batch {
+            self.fuses = self.fusing.is_on();
+        }
+    }
+
+    #[inline]
+    fn send_unless_in_batch(&mut self) {
+        if !self.in_batch {
+            self.send_all();
         }
     }
 
@@ -146,87 +219,23 @@ impl FabricIo {
             self.stats.rx_errors += 1;
         }
     }
-
-    /// Takes back transmit slots whose packets have left.
-    fn reclaim(&mut self) {
-        loop {
-            match self.endpoint.poll(Queue::Transmit, POLL_MAX) {
-                Polled::Completions(count) => {
-                    for at in 0..count {
-                        self.tx.complete(self.endpoint.completion(Queue::Transmit, at).0);
-                    }
-                    self.own_stats.tx_completions += count as u64;
-                    if count < POLL_MAX {
-                        return;
-                    }
-                }
-                Polled::Failed { slot, .. } => {
-                    self.tx.complete(slot);
-                    self.stats.tx_errors += 1;
-                }
-                Polled::Broken => return,
-            }
-        }
-    }
-
-    #[inline]
-    fn hand_over(&mut self, peer: Peer, packet: &TxPacket<'_>) -> Outcome {
-        let prefix = self.endpoint.prefix_bytes();
-        let len = prefix + packet.len();
-        if packet.len() <= self.inject_bytes_max {
-            let outcome = if prefix == 0 && packet.body.is_empty() {
-                self.endpoint.inject(packet.head, peer)
-            } else {
-                fill(&mut self.scratch[prefix..], packet);
-                self.endpoint.inject(&self.scratch[..len], peer)
-            };
-            self.own_stats.tx_injected += u64::from(outcome == Outcome::Taken);
-            return outcome;
-        }
-        let Some((slot, report)) = self.tx.next() else { return Outcome::Full };
-        fill(&mut self.endpoint.tx_slot(slot)[prefix..], packet);
-        let outcome = self.endpoint.send(slot, len, peer, report);
-        if outcome == Outcome::Taken {
-            self.tx.push();
-        }
-        outcome
-    }
-
-    /// Sends a packet, or drops and counts it. Returns false if there is no room for it.
-    #[inline]
-    fn push(&mut self, packet: &TxPacket<'_>) -> bool {
-        let fits = (1..=self.endpoint.payload_bytes_max()).contains(&packet.len());
-        let Some(peer) = self.routes.get(packet.route).filter(|_| fits) else {
-            self.stats.tx_errors += 1;
-            return true;
-        };
-        let mut outcome = self.hand_over(peer, packet);
-        if outcome == Outcome::Full {
-            self.reclaim();
-            outcome = self.hand_over(peer, packet);
-        }
-        match outcome {
-            Outcome::Taken => {
-                self.stats.tx_frames += 1;
-                self.stats.tx_bytes += packet.len() as u64;
-            }
-            Outcome::Failed => self.stats.tx_errors += 1,
-            Outcome::Full => self.stats.tx_full += 1,
-        }
-        outcome != Outcome::Full
-    }
 }
 
 impl PacketIo for FabricIo {
     #[inline]
     fn receive(&mut self) -> RxBatch<'_> {
+        self.hand_over();
         self.post();
         self.chunks.clear();
         self.origins.clear();
         let mut looked = 0;
-        // Software providers return one packet per poll.
+        // Software providers return one message per poll.
         while looked < POLL_MAX {
-            match self.endpoint.poll(Queue::Receive, POLL_MAX - looked) {
+            let room = (CHUNKS_MAX - self.chunks.len()) / DATAGRAMS_MAX;
+            if room == 0 {
+                break;
+            }
+            match self.endpoint.poll(Queue::Receive, room.min(POLL_MAX - looked)) {
                 Polled::Completions(0) | Polled::Broken => break,
                 Polled::Completions(count) => {
                     self.note_received(count);
@@ -238,20 +247,37 @@ impl PacketIo for FabricIo {
                 }
             }
         }
-        self.stats.rx_frames += self.chunks.len() as u64;
         let (memory, origins) = (self.endpoint.rx_memory(), &self.origins);
         RxBatch { memory, chunks: &self.chunks, origins }
     }
 
     #[inline]
     fn transmit(&mut self, packets: &[TxPacket<'_>]) -> usize {
-        packets.iter().take_while(|packet| self.push(packet)).count()
+        self.look_at_switch();
+        let taken = packets.iter().take_while(|packet| self.push(packet)).count();
+        self.send_unless_in_batch();
+        taken
     }
 
     #[inline]
     fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize {
         let packets = bytes.chunks(segment_bytes).map(|head| TxPacket { route, head, body: &[] });
-        packets.take_while(|packet| self.push(packet)).count()
+        self.look_at_switch();
+        let taken = packets.take_while(|packet| self.push(packet)).count();
+        self.send_unless_in_batch();
+        taken
+    }
+
+    #[inline]
+    fn begin_batch(&mut self) {
+        self.look_at_switch();
+        self.in_batch = true;
+    }
+
+    #[inline]
+    fn end_batch(&mut self) {
+        self.in_batch = false;
+        self.send_all();
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {
@@ -267,14 +293,25 @@ impl PacketIo for FabricIo {
     }
 
     fn release_route(&mut self, route: Route) {
-        if let Some(place) = self.routes.release(route) {
-            self.endpoint.remove(place);
+        if let Some(peer) = self.routes.release(route) {
+            self.drop_messages_to(peer);
+            self.endpoint.remove(peer);
         }
+    }
+
+    /// Messages with several packets are longer than those that session set-up has agreed on, and
+    /// the network may not take them.
+    fn doubt_path(&mut self, route: Route) {
+        self.routes.doubt(route);
+    }
+
+    fn trust_paths(&mut self) {
+        self.routes.trust_all();
     }
 
     fn origin(&self, route: Route) -> Origin {
         match self.endpoint.has_sources() {
-            true => self.routes.origin(self.routes.get(route)),
+            true => self.routes.origin(self.routes.get(route).map(|place| place.peer)),
             false => Origin::UNTOLD,
         }
     }
@@ -284,10 +321,10 @@ impl PacketIo for FabricIo {
     }
 
     fn datagram_bytes_max(&self, route: Route) -> usize {
-        self.routes.get(route).map_or(0, |_| self.endpoint.payload_bytes_max())
+        self.routes.get(route).map_or(0, |_| self.endpoint.datagram_bytes_max())
     }
 
-    /// The total of all slots, each of which holds one packet. With software providers, it is at
+    /// One packet in each slot, although several may share one. With software providers, it is at
     /// most the kernel's default for a socket, which they do not change.
     fn receive_buffer_bytes(&self) -> usize {
         self.receive_buffer_bytes
@@ -298,22 +335,15 @@ impl PacketIo for FabricIo {
     }
 
     fn prepare_to_sleep(&mut self) -> bool {
-        // A packet is noticed only if a slot is posted, and nothing posts slots during sleep.
+        // A message is noticed only if a slot is posted, and nothing posts slots during sleep. Nor
+        // is one offered again that the provider had no room for.
         self.post();
-        self.endpoint.may_wait()
+        self.hand_over() && self.endpoint.may_wait()
     }
 
     fn stats(&self) -> IoStats {
         self.stats
     }
-}
-
-/// Copies a packet to the start of `room`, which is long enough.
-#[inline]
-fn fill(room: &mut [u8], packet: &TxPacket<'_>) {
-    let (head, rest) = room.split_at_mut(packet.head.len());
-    head.copy_from_slice(packet.head);
-    rest[..packet.body.len()].copy_from_slice(packet.body);
 }
 
 /// The default receive buffer of the kernel's sockets.

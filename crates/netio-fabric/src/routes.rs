@@ -9,9 +9,18 @@ use crate::sys::Peer;
 
 /// One peer; `place` is `None` once its route was released.
 struct RouteEntry {
-    place: Option<Peer>,
-    peer: SocketAddr,
+    place: Option<Place>,
+    address: SocketAddr,
     holds: u32,
+}
+
+/// How messages reach a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its index in the address vector.
+    pub(crate) peer: Peer,
+    /// Long messages seem to get lost on the way.
+    pub(crate) is_doubted: bool,
 }
 
 /// Routes by index, address and place. An address has at most one route, and so does a place.
@@ -47,11 +56,12 @@ impl RouteTable {
     }
 
     /// Adds a route to a peer that has none, with one reference.
-    pub(crate) fn insert(&mut self, peer: SocketAddr, place: Peer) -> Result<Route, RouteError> {
+    pub(crate) fn insert(&mut self, address: SocketAddr, peer: Peer) -> Result<Route, RouteError> {
         if !self.has_room() {
             return Err(RouteError::TableFull);
         }
-        let entry = RouteEntry { place: Some(place), peer, holds: 1 };
+        let place = Some(Place { peer, is_doubted: false });
+        let entry = RouteEntry { place, address, holds: 1 };
         let index = match self.free.pop() {
             Some(index) => {
                 self.entries[index as usize] = entry;
@@ -62,9 +72,9 @@ impl RouteTable {
                 self.entries.len() as u32 - 1
             }
         };
-        let previous = self.by_address.insert(peer, index);
+        let previous = self.by_address.insert(address, index);
         assert!(previous.is_none(), "a peer has at most one route");
-        self.by_place.insert(place.0, index);
+        self.by_place.insert(peer.0, index);
         Ok(Route(index))
     }
 
@@ -79,11 +89,25 @@ impl RouteTable {
         if entry.holds > 0 {
             return None;
         }
-        self.by_address.remove(&entry.peer);
+        self.by_address.remove(&entry.address);
         self.free.push(route.0);
-        let place = entry.place.take();
-        place.map(|place| self.by_place.remove(&place.0));
-        place
+        let peer = entry.place.take()?.peer;
+        self.by_place.remove(&peer.0);
+        Some(peer)
+    }
+
+    /// Long messages on `route` seem to get lost.
+    pub(crate) fn doubt(&mut self, route: Route) {
+        let entry = self.entries.get_mut(route.0 as usize);
+        if let Some(place) = entry.and_then(|entry| entry.place.as_mut()) {
+            place.is_doubted = true;
+        }
+    }
+
+    /// Undoes every [`RouteTable::doubt`].
+    pub(crate) fn trust_all(&mut self) {
+        let places = self.entries.iter_mut().filter_map(|entry| entry.place.as_mut());
+        places.for_each(|place| place.is_doubted = false);
     }
 
     /// The origin of frames from the peer in this place: the number of its route.
@@ -95,7 +119,7 @@ impl RouteTable {
 
     /// The place of a route that somebody holds.
     #[inline]
-    pub(crate) fn get(&self, route: Route) -> Option<Peer> {
+    pub(crate) fn get(&self, route: Route) -> Option<Place> {
         self.entries.get(route.0 as usize)?.place
     }
 }
@@ -114,12 +138,26 @@ mod tests {
         let route = table.insert(peer(1), Peer(7)).expect("there is room");
         assert_eq!(table.hold(peer(1)), Some(route));
         assert_eq!(table.release(route), None);
-        assert_eq!(table.get(route), Some(Peer(7)));
+        assert_eq!(table.get(route), Some(Place { peer: Peer(7), is_doubted: false }));
         assert_eq!(table.origin(Some(Peer(7))), Origin(route.0));
         assert_eq!(table.release(route), Some(Peer(7)));
         assert_eq!(table.origin(Some(Peer(7))), Origin::STRANGER);
         assert_eq!(table.origin(None), Origin::STRANGER);
         assert_eq!((table.hold(peer(1)), table.get(route)), (None, None));
+    }
+
+    #[test]
+    fn a_doubted_route_is_trusted_again() {
+        let mut table = RouteTable::new(8);
+        let routes = [1, 2].map(|at| table.insert(peer(at), Peer(at.into())).expect("room"));
+        table.doubt(routes[1]);
+        table.doubt(Route(9));
+        let doubted = |table: &RouteTable| {
+            routes.map(|route| table.get(route).expect("it is held").is_doubted)
+        };
+        assert_eq!(doubted(&table), [false, true]);
+        table.trust_all();
+        assert_eq!(doubted(&table), [false, false]);
     }
 
     #[test]

@@ -3,13 +3,21 @@
 petasos_base::counters! {
     /// Counters beyond [`petasos_netio::IoStats`].
     pub struct FabricStats {
-        /// Datagrams without payload; not delivered.
+        /// Messages with packets.
+        rx_messages,
+        /// Messages without a byte; not delivered.
         rx_empty,
+        /// Messages that break their format; not delivered.
+        rx_malformed,
         /// Times that a receive slot could not be given back to the provider at once.
         rx_unposted,
-        /// Packets that the provider copied.
+        /// Messages sent.
+        tx_messages,
+        /// Packets sent in a message with others.
+        tx_fused,
+        /// Messages that the provider copied.
         tx_injected,
-        /// Completions read of packets sent from memory: one per signal interval, or one for each.
+        /// Completions read of messages sent from memory: one per signal interval, or one for each.
         tx_completions,
     }
 }

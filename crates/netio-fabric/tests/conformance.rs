@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Mutex;
 
+use petasos_netio::Switch;
 use petasos_netio_conformance::{BackendFactory, conformance_tests, run_all};
 use petasos_netio_fabric::{FabricConfig, FabricIo};
 
@@ -72,6 +73,11 @@ mod v4_from_memory {
     conformance_tests!(v4(FabricConfig { inject_bytes_max: 0, wakeups: false, ..udp() }));
 }
 
+mod v4_each_packet_by_itself {
+    use super::*;
+    conformance_tests!(v4(FabricConfig { fusing: Switch::new(false), ..udp() }));
+}
+
 mod v6_mixed {
     use super::*;
     conformance_tests!(v6(FabricConfig { inject_bytes_max: 512, tx_slots: 4, ..udp() }));
@@ -80,8 +86,9 @@ mod v6_mixed {
 #[test]
 fn few_slots_pass_the_suite() {
     // The kernel's socket buffers what the slots cannot hold.
-    run_all(
-        &v4(FabricConfig { rx_slots: 4, tx_slots: 1, inject_bytes_max: 0, ..udp() })
-            .expect("there is loopback"),
-    );
+    for fused in [true, false] {
+        let fusing = Switch::new(fused);
+        let few = FabricConfig { rx_slots: 4, tx_slots: 1, inject_bytes_max: 0, fusing, ..udp() };
+        run_all(&v4(few).expect("there is loopback"));
+    }
 }

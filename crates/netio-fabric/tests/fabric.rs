@@ -3,7 +3,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
-use petasos_netio::{PacketIo, RouteError, TX_BATCH_MAX, TxPacket};
+use petasos_netio::{PacketIo, RouteError, Switch, TX_BATCH_MAX, TxPacket};
+use petasos_netio_fabric::message::{Writer, records};
 use petasos_netio_fabric::{FabricConfig, FabricError, FabricIo};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -103,6 +104,36 @@ fn the_route_table_has_a_limit() {
     io.route("127.0.0.1:10".parse().unwrap()).expect("there is room again");
 }
 
+/// A message with these packets.
+fn message(packets: &[&[u8]]) -> Vec<u8> {
+    let (mut writer, mut memory) = (Writer::default(), vec![0; 16 << 10]);
+    packets.iter().for_each(|packet| writer.push(&mut memory, [packet, &[]]));
+    memory.truncate(writer.len());
+    memory
+}
+
+/// The packets of a message.
+fn packets(message: &[u8]) -> Vec<Vec<u8>> {
+    let record = |record| {
+        let petasos_netio_fabric::message::Record { offset, len, segment_bytes } = record;
+        message[offset..offset + len].chunks(segment_bytes).map(<[u8]>::to_vec)
+    };
+    records(message).flat_map(|one| record(one.expect("it is well formed"))).collect()
+}
+
+/// What a socket receives next.
+fn received(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = [0; 2000];
+    let len = socket.recv(&mut buffer).expect("something was sent");
+    buffer[..len].to_vec()
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind(any_port()).expect("loopback has free ports");
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("it is not zero");
+    socket
+}
+
 /// On the wire, the `udp` provider uses plain UDP.
 #[test]
 fn a_kernel_socket_is_a_peer() {
@@ -112,20 +143,111 @@ fn a_kernel_socket_is_a_peer() {
     assert_eq!(io.transmit(&[TxPacket { route, head: b"he", body: b"llo" }]), 1);
     let mut buffer = [0; 100];
     let (len, from) = socket.recv_from(&mut buffer).expect("it was sent");
-    assert_eq!((&buffer[..len], from), (&b"hello"[..], io.local_address()));
-    socket.send_to(b"back", io.local_address()).expect("loopback is reachable");
-    assert_eq!(receive(&mut io, 1), [b"back".to_vec()]);
+    assert_eq!((&buffer[..len], from), (&message(&[b"hello"])[..], io.local_address()));
+    let back = message(&[b"back", b"and", b"forth"]);
+    socket.send_to(&back, io.local_address()).expect("loopback is reachable");
+    assert_eq!(receive(&mut io, 3), [&b"back"[..], b"and", b"forth"]);
+    assert_eq!((io.fabric_stats().rx_messages, io.stats().rx_frames), (1, 3));
+}
+
+/// Packets of sessions, calls and applications to two peers, as one turn of a loop sends them.
+#[test]
+fn w34_packets_of_a_batch_to_one_peer_share_messages() {
+    let fusing = Switch::default();
+    let mut io = open(&FabricConfig { fusing: fusing.clone(), ..udp() });
+    let [one, other] = [socket(), socket()];
+    let [to_one, to_other] =
+        [&one, &other].map(|at| io.route(at.local_addr().unwrap()).expect("it is reachable"));
+    let large = [9; 1000];
+    let batch = |io: &mut FabricIo| {
+        io.begin_batch();
+        // The keys of two calls, a tensor and a length; between them what is for another peer.
+        assert_eq!(io.transmit_train(to_one, b"key-key+", 4), 2);
+        let packet = |route, body| TxPacket { route, head: b"head", body };
+        let packets =
+            [packet(to_other, &b"x"[..]), packet(to_one, &large), packet(to_other, b"yz")];
+        assert_eq!(io.transmit(&packets), 3);
+        assert_eq!(io.transmit_train(to_one, b"len", 3), 1);
+        io.end_batch();
+    };
+    batch(&mut io);
+    let tensor = [b"head", &large[..]].concat();
+    let to_first = [&b"key-"[..], b"key+", &tensor, b"len"];
+    assert_eq!(packets(&received(&one)), to_first);
+    assert_eq!(packets(&received(&other)), [&b"headx"[..], b"headyz"]);
+    let stats = io.fabric_stats();
+    assert_eq!((stats.tx_messages, stats.tx_fused, io.stats().tx_frames), (2, 6, 6));
+    fusing.set(false);
+    batch(&mut io);
+    let each: Vec<_> = to_first.iter().map(|_| packets(&received(&one))).collect();
+    assert_eq!(each, to_first.map(|packet| vec![packet.to_vec()]));
+    let stats = io.fabric_stats();
+    assert_eq!((stats.tx_messages, stats.tx_fused, io.stats().tx_frames), (8, 6, 12));
+}
+
+/// What set-up has agreed on holds for packets. Longer messages may not reach the peer.
+#[test]
+fn on_a_doubted_path_each_packet_has_its_own_message() {
+    let mut io = open(&udp());
+    let peer = socket();
+    let route = io.route(peer.local_addr().unwrap()).expect("it is reachable");
+    let two = [TxPacket { route, head: b"one", body: &[] }; 2];
+    let messages = |io: &mut FabricIo| {
+        let before = io.fabric_stats().tx_messages;
+        assert_eq!(io.transmit(&two), 2);
+        io.fabric_stats().tx_messages - before
+    };
+    assert_eq!(messages(&mut io), 1);
+    io.doubt_path(route);
+    assert_eq!(messages(&mut io), 2);
+    io.trust_paths();
+    assert_eq!(messages(&mut io), 1);
 }
 
 #[test]
-fn datagrams_that_do_not_fit_and_empty_ones_are_dropped_and_counted() {
+fn w34_malformed_messages_are_dropped_whole_and_counted() {
+    let mut io = open(&udp());
+    let peer = socket();
+    let good = message(&[b"good", b"one"]);
+    let mut long = good.clone();
+    long[0] = 200;
+    let cut = &good[..good.len() - 1];
+    let bare = b"GET / HTTP/1.1";
+    let crowded = [&[65, 0, 1, 0][..], &[7; 65]].concat();
+    for bytes in [&long, cut, bare, &crowded, &[1, 0][..], &good] {
+        peer.send_to(bytes, io.local_address()).expect("loopback is reachable");
+    }
+    assert_eq!(receive(&mut io, 2), [&b"good"[..], b"one"]);
+    assert_eq!((io.fabric_stats().rx_malformed, io.fabric_stats().rx_messages), (5, 1));
+    assert_eq!((io.stats().rx_frames, io.stats().rx_bytes), (2, 7));
+}
+
+/// Nothing of a message outlives the route to its peer.
+#[test]
+fn a_route_may_be_released_within_a_batch() {
+    let mut io = open(&udp());
+    let peer = socket();
+    let route = io.route(peer.local_addr().unwrap()).expect("it is reachable");
+    io.begin_batch();
+    assert_eq!(io.transmit(&[TxPacket { route, head: b"last", body: &[] }]), 1);
+    io.release_route(route);
+    assert_eq!(io.transmit(&[TxPacket { route, head: b"late", body: &[] }]), 1);
+    io.end_batch();
+    assert_eq!((io.stats().tx_frames, io.stats().tx_errors), (1, 1));
+    assert_eq!(packets(&received(&peer)), [b"last"]);
+}
+
+#[test]
+fn messages_that_do_not_fit_and_empty_ones_are_dropped_and_counted() {
     let mut io = open(&udp());
     let socket = UdpSocket::bind(any_port()).expect("loopback has free ports");
-    let limit = 1472;
-    for len in [limit + 1, 0, 9000, limit] {
-        socket.send_to(&vec![7; len], io.local_address()).expect("loopback takes any length");
+    let packet = vec![7; io.payload_bytes_max()];
+    let longest = message(&[&packet]);
+    assert_eq!(longest.len(), 1472);
+    for bytes in [&[7; 1473][..], &[], &[7; 9000], &longest] {
+        socket.send_to(bytes, io.local_address()).expect("loopback takes any length");
     }
-    assert_eq!(receive(&mut io, 1), [vec![7; limit]]);
+    assert_eq!(receive(&mut io, 1), [packet]);
     assert_eq!((io.stats().rx_truncated, io.fabric_stats().rx_empty), (2, 1));
     assert_eq!(io.stats().rx_frames, 1);
 }
@@ -133,7 +255,8 @@ fn datagrams_that_do_not_fit_and_empty_ones_are_dropped_and_counted() {
 /// Sends more than the receiver holds: each accepted packet arrives whole or is lost in the kernel.
 #[test]
 fn a_peer_that_stops_reading_stops_nobody() {
-    let mut from = open(&FabricConfig { tx_slots: 4, inject_bytes_max: 0, ..udp() });
+    let fusing = Switch::new(false);
+    let mut from = open(&FabricConfig { tx_slots: 4, inject_bytes_max: 0, fusing, ..udp() });
     let mut to = open(&FabricConfig { rx_slots: 8, ..udp() });
     let route = from.route(to.local_address()).expect("loopback is reachable");
     let bytes = [3; 1000];

@@ -1,45 +1,11 @@
-//! Sizes and limits of a backend, and the switch that other threads may turn.
+//! Sizes and limits of a backend.
 
 use core::time::Duration;
 use std::io;
-use std::sync::Arc;
 
-use petasos_base::sync::{AtomicBool, Ordering};
-use petasos_netio::SetupError;
+use petasos_netio::{SetupError, Switch};
 
 use crate::record::RECORD_BYTES_MAX;
-
-/// Whether a batch of packets is sent in one system call, from where its pieces lie, or each piece
-/// in a call of its own. A clone is another handle to the same switch, which any thread may turn
-/// while packets are sent.
-#[derive(Clone, Debug)]
-pub struct Gathering {
-    on: Arc<AtomicBool>,
-}
-
-impl Gathering {
-    /// A switch that is on or off at first.
-    pub fn new(on: bool) -> Gathering {
-        Gathering { on: Arc::new(AtomicBool::new(on)) }
-    }
-
-    /// Turns it on or off, for all batches that begin from now on.
-    pub fn set(&self, on: bool) {
-        self.on.store(on, Ordering::Relaxed);
-    }
-
-    /// Whether it is on.
-    #[inline]
-    pub fn is_on(&self) -> bool {
-        self.on.load(Ordering::Relaxed)
-    }
-}
-
-impl Default for Gathering {
-    fn default() -> Gathering {
-        Gathering::new(true)
-    }
-}
 
 /// How a [`crate::TcpIo`] behaves.
 #[derive(Clone, Debug)]
@@ -66,8 +32,9 @@ pub struct TcpConfig {
     pub dual_stack: bool,
     /// Communicate with this host only, whatever address the port is bound to.
     pub loopback_only: bool,
-    /// Whether a batch is sent in one system call.
-    pub gathering: Gathering,
+    /// Whether a batch of packets is sent in one system call, from where its pieces lie, or each
+    /// piece in a call of its own.
+    pub gathering: Switch,
 }
 
 impl Default for TcpConfig {
@@ -82,7 +49,7 @@ impl Default for TcpConfig {
             redial_interval: Duration::from_millis(20),
             dual_stack: false,
             loopback_only: false,
-            gathering: Gathering::default(),
+            gathering: Switch::default(),
         }
     }
 }

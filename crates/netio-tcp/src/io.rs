@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use petasos_base::{Clock, Time};
 use petasos_netio::{
-    IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, TxPacket, check_peer,
+    IoStats, Origin, PacketIo, Route, RouteError, RxBatch, SetupError, Switch, TxPacket, check_peer,
 };
 
-use crate::config::{Gathering, TcpConfig};
+use crate::config::TcpConfig;
 use crate::connections::Connections;
 use crate::events;
 use crate::receive::Receiver;
@@ -89,7 +89,7 @@ impl TcpIo {
     }
 
     /// Whether batches are sent in one system call; any thread may change it.
-    pub fn gathering(&self) -> &Gathering {
+    pub fn gathering(&self) -> &Switch {
         &self.config.gathering
     }
 

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use petasos_netio::Switch;
 use petasos_netio_conformance::{BackendFactory, conformance_tests, run_all};
-use petasos_netio_tcp::{Gathering, TcpConfig, TcpIo};
+use petasos_netio_tcp::{TcpConfig, TcpIo};
 
 /// The longest datagrams that the suite can send 64 of to a port that does not receive: they must
 /// fit the kernel's buffers.
@@ -46,7 +47,7 @@ mod gathered {
 
 #[test]
 fn piece_by_piece_passes_the_suite() {
-    run_all(&v4(TcpConfig { gathering: Gathering::new(false), ..config() }));
+    run_all(&v4(TcpConfig { gathering: Switch::new(false), ..config() }));
 }
 
 #[test]

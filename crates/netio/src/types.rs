@@ -245,6 +245,17 @@ pub trait PacketIo {
     /// memory from which they are sent.
     fn transmit_train(&mut self, route: Route, bytes: &[u8], segment_bytes: usize) -> usize;
 
+    /// Says that more calls of [`PacketIo::transmit`] and [`PacketIo::transmit_train`] follow at
+    /// once, up to [`PacketIo::end_batch`]: a backend may send their packets together, and until
+    /// then hold back what it has taken.
+    #[inline]
+    fn begin_batch(&mut self) {}
+
+    /// Ends what [`PacketIo::begin_batch`] has begun: nothing that was taken is held back any more,
+    /// except for want of room in the underlying queue.
+    #[inline]
+    fn end_batch(&mut self) {}
+
     /// Whether packets on `other` have to wait as well after `transmit` or `transmit_train` has
     /// refused one on `full`. They do where one queue serves all peers.
     fn holds_back(&self, full: Route, other: Route) -> bool {

@@ -44,8 +44,10 @@
 //!
 //! [`LoopConfig`]: crate::LoopConfig
 
+#[cfg(feature = "fabric")]
+pub use petasos_endpoint::FabricConfig;
 pub use petasos_endpoint::{
-    AlgorithmConfig, CongestionConfig, DctcpConfig, EndpointConfig, Gathering, KeyLife,
-    LocalConfig, LocalPolicy, Polling, PoolConfig, Recovery, RingShape, SessionConfig, ShmConfig,
-    SwiftConfig, TcpConfig, TimelyConfig, TimerConfig, UdpConfig,
+    AlgorithmConfig, CongestionConfig, DctcpConfig, EndpointConfig, KeyLife, LocalConfig,
+    LocalPolicy, Polling, PoolConfig, Recovery, RingShape, SessionConfig, ShmConfig, SwiftConfig,
+    Switch, TcpConfig, TimelyConfig, TimerConfig, UdpConfig,
 };

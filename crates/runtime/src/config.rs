@@ -8,6 +8,8 @@ use petasos_endpoint::{
     AttachError, Backend, EndpointConfig, LocalConfig, LocalIo, NodeConfig, NodeError,
     SessionConfig, TcpConfig, TcpIo, TlsConfig, UdpConfig,
 };
+#[cfg(feature = "fabric")]
+use petasos_endpoint::{FabricConfig, FabricIo};
 use petasos_managed::{ConfigError, ServiceConfig};
 
 /// How datagrams to and from other processes are secured. Shared memory is only used between
@@ -25,6 +27,7 @@ pub enum Security {
 
 /// What carries the packets of a loop's sessions. Both ends must have chosen the same.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum PacketTransport {
     /// UDP, and shared memory between processes of one host: [`LoopConfig::io`].
     #[default]
@@ -32,6 +35,11 @@ pub enum PacketTransport {
     /// TCP connections, one per pair of loops: for networks that let nothing else through, or whose
     /// own congestion control is wanted (ADR 28). Processes of one host use TCP as well.
     Tcp(TcpConfig),
+    /// libfabric's datagram endpoints, so RDMA NICs; with the cargo feature `fabric`. The loop needs
+    /// the address of one NIC, in [`LoopConfig::ip`] or [`LoopConfig::listen`]. Processes of one
+    /// host use the fabric as well.
+    #[cfg(feature = "fabric")]
+    Fabric(FabricConfig),
 }
 
 /// Whether a loop's calls go through the managed service of its host.
@@ -120,7 +128,24 @@ impl LoopConfig {
                 LocalIo::bind(address, &io).map(Backend::from)
             }
             PacketTransport::Tcp(tcp) => TcpIo::bind(address, self.tcp(tcp)).map(Backend::from),
+            #[cfg(feature = "fabric")]
+            PacketTransport::Fabric(fabric) => return self.open_fabric(address, fabric),
         };
+        io.map_err(|error| LoopError::Sockets(Box::new(error)))
+    }
+
+    /// No socket option keeps a fabric's packets on this host.
+    #[cfg(feature = "fabric")]
+    fn open_fabric(
+        &self,
+        address: SocketAddr,
+        fabric: &FabricConfig,
+    ) -> Result<Backend, LoopError> {
+        if matches!(self.security, Security::Loopback) && !address.ip().is_loopback() {
+            let text = format!("plaintext packets stay on loopback, and {} does not", address.ip());
+            return Err(LoopError::Sockets(text.into()));
+        }
+        let io = FabricIo::bind(address, fabric).map(Backend::from);
         io.map_err(|error| LoopError::Sockets(Box::new(error)))
     }
 
@@ -242,5 +267,21 @@ mod tests {
         let io = LoopConfig { transport, ..LoopConfig::default() }.open();
         let io = io.expect("loopback has ports");
         assert!(matches!(io, Backend::Tcp(_)) && io.local_address().ip().is_loopback());
+    }
+
+    #[test]
+    #[cfg(feature = "fabric")]
+    fn a_fabric_is_opened_at_the_address_of_one_nic() {
+        let fabric = FabricConfig { provider: Some("udp".to_owned()), ..FabricConfig::default() };
+        let transport = PacketTransport::Fabric(fabric);
+        let config = LoopConfig { transport, ..LoopConfig::default() };
+        let io = config.open().expect("loopback has ports");
+        assert!(matches!(io, Backend::Fabric(_)) && io.local_address().ip().is_loopback());
+        let refusal = |config: LoopConfig| config.open().err().expect("no address").to_string();
+        let refused = refusal(LoopConfig { security: Security::Plaintext, ..config.clone() });
+        assert!(refused.contains("no single interface"), "{refused}");
+        let ip = Some(Ipv4Addr::new(192, 0, 2, 1).into());
+        let refused = refusal(LoopConfig { ip, ..config });
+        assert!(refused.contains("stay on loopback"), "{refused}");
     }
 }

@@ -61,7 +61,8 @@ enum What {
     /// Show or set what applications may have at a time.
     #[command(subcommand)]
     Quota(quota::QuotaCommand),
-    /// Change how packets are handed to what carries them between hosts, while calls run.
+    /// Show what carries packets between hosts, or change how they are handed to it, while calls
+    /// run.
     Transport(transport::TransportArgs),
     /// Show what is counted of calls and engines.
     Stats(stats::StatsArgs),

@@ -12,6 +12,7 @@ use super::plugin::{LoadPluginArgs, UnloadPluginArgs};
 use super::quota::Values;
 use super::runtime::{AddArgs, MoveArgs, PinArgs, RemoveArgs};
 use super::schema::LoadArgs;
+use super::transport::TransportArgs;
 use super::{read, schema};
 
 /// The arguments of `petasos ctl apply`.
@@ -48,7 +49,7 @@ pub enum Step {
     RemoveQuota(Name),
     LoadSchema(LoadArgs),
     EvictSchema(Evict),
-    ConfigureTransport(ConfigureTransport),
+    ConfigureTransport(TransportArgs),
     AddRuntime(AddArgs),
     RemoveRuntime(RemoveArgs),
     PinRuntime(PinArgs),
@@ -185,12 +186,6 @@ pub struct Evict {
     digest: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ConfigureTransport {
-    gathered: bool,
-}
-
 /// Has the service do a plan.
 pub fn run(service: &ServiceArgs, args: &ApplyArgs) -> Result<(), Failed> {
     let text = read(&args.file)?;
@@ -294,9 +289,7 @@ fn write(step: &Step, to: &mut StepMut<'_>) -> Result<(), Failed> {
         Step::EvictSchema(step) => {
             to.evict_schema_mut().set_digest(&step.digest);
         }
-        Step::ConfigureTransport(step) => {
-            to.configure_transport_mut().set_gathered(step.gathered);
-        }
+        Step::ConfigureTransport(step) => step.fill(to),
         _ => write_runtime(step, to),
     }
     Ok(())

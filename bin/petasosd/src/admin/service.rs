@@ -295,6 +295,13 @@ impl Admin for Front {
         self.look("ListRuntimes", request, |world, _| Ok(view::runtimes(world))).await
     }
 
+    async fn get_transport(
+        &self,
+        request: Request<proto::GetTransportRequest>,
+    ) -> Result<Response<proto::GetTransportResponse>, Status> {
+        self.look("GetTransport", request, |world, _| Ok(view::transport(world))).await
+    }
+
     async fn list_audit(
         &self,
         request: Request<proto::ListAuditRequest>,

@@ -17,6 +17,7 @@ use crate::processor::Allowance;
 use crate::quotas::Quota;
 use crate::reports::name_numbers;
 use crate::runtime::set::State;
+use crate::transport::Carrier;
 
 /// The longest report of a policy, in bytes; a longer one is left out.
 const REPORT_BYTES_MAX: usize = 256 << 10;
@@ -287,6 +288,25 @@ pub fn runtimes(world: &World<'_>) -> Msg<proto::ListRuntimesResponse> {
             let loads = runtime.hub.applications().map(|application| application.load().calls);
             one.set_applications(runtime.members.len() as u32)
                 .set_calls(loads.sum::<usize>() as u64);
+        }
+    }
+    response
+}
+
+pub fn transport(world: &World<'_>) -> Msg<proto::GetTransportResponse> {
+    let mut response = proto::GetTransportResponse::new();
+    let mut edit = response.edit();
+    if let Some(packets) = &world.control.packets {
+        edit.set_carrier(match packets.by {
+            Carrier::Datagrams => "datagrams",
+            Carrier::Tcp => "tcp",
+            Carrier::Fabric => "fabric",
+        });
+        if let Some(gathering) = &packets.gathering {
+            edit.set_gathered(gathering.is_on());
+        }
+        if let Some(fusing) = &packets.fusing {
+            edit.set_fused(fusing.is_on());
         }
     }
     response

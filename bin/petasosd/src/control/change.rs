@@ -235,11 +235,25 @@ impl Changer<'_, '_> {
         Ok(was_known)
     }
 
-    /// Has batches of packets gathered, or not.
-    pub(super) fn gather(&mut self, gathered: bool) -> Result<(), StepError> {
-        let switch = self.world.control.gathering.as_ref().ok_or(StepError::NoTcp)?;
-        self.undo.push(Undo::Gathering(switch.is_on()));
-        switch.set(gathered);
+    /// Changes how packets are handed to what carries them.
+    pub(super) fn configure_transport(
+        &mut self,
+        step: &proto::ConfigureTransport,
+    ) -> Result<(), StepError> {
+        let packets = self.world.control.packets.as_ref();
+        let (switch, is_on) = match (step.gathered(), step.fused()) {
+            (Some(gathered), None) => {
+                let gathering = packets.and_then(|packets| packets.gathering.as_ref());
+                (gathering.ok_or(StepError::NotOver("TCP"))?, gathered)
+            }
+            (None, Some(fused)) => {
+                let fusing = packets.and_then(|packets| packets.fusing.as_ref());
+                (fusing.ok_or(StepError::NotOver("a fabric"))?, fused)
+            }
+            _ => return Err(StepError::Unknown),
+        };
+        self.undo.push(Undo::Switch(switch.clone(), switch.is_on()));
+        switch.set(is_on);
         Ok(())
     }
 
@@ -338,9 +352,7 @@ impl Changer<'_, '_> {
             Undo::Quotas(quotas) => control.quotas = *quotas,
             Undo::Names(names) => control.names = names,
             Undo::Plugins(plugins) => self.put_back(plugins),
-            Undo::Gathering(gathered) => {
-                control.gathering.iter().for_each(|switch| switch.set(gathered));
-            }
+            Undo::Switch(switch, was_on) => switch.set(was_on),
             Undo::Peers(peers) => return self.world.set_peers(*peers).err(),
             Undo::Transports(before) => return self.world.set_transports(before).err(),
             Undo::Unload(digest) => self.world.schemas().unload(digest),

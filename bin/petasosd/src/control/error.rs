@@ -122,9 +122,9 @@ pub enum StepError {
         /// How many bindings have it.
         bindings: usize,
     },
-    /// The transport between hosts has nothing to change.
-    #[error("packets to and from other hosts do not travel over TCP: see --transport")]
-    NoTcp,
+    /// The transport between hosts has nothing of the kind to change.
+    #[error("packets to and from other hosts do not travel over {0}: see --transport")]
+    NotOver(&'static str),
     /// There is no such runtime, or it is being removed.
     #[error("there is no runtime {0}: see `petasos ctl runtime list`")]
     NoRuntime(u32),
@@ -177,7 +177,7 @@ impl StepError {
             | StepError::Plugin(_)
             | StepError::PluginInUse { .. }
             | StepError::NotKept(_)
-            | StepError::NoTcp
+            | StepError::NotOver(_)
             | StepError::FirstRuntime
             | StepError::Runtime(_)
             | StepError::NotMoved(_)

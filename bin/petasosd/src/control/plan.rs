@@ -64,8 +64,8 @@ impl Changer<'_, '_> {
                 })
             }
             What::ConfigureTransport(step) => {
-                self.gather(step.gathered())?;
-                Ok(format!("configured the transport: {}", gathered(step.gathered())))
+                self.configure_transport(step)?;
+                Ok(format!("configured the transport: {}", handed(step)))
             }
             What::AddRuntime(step) => self.add_runtime(step),
             What::RemoveRuntime(step) => self.remove_runtime(step.id()),
@@ -176,7 +176,7 @@ pub fn describe(step: &proto::Step) -> String {
         }
         What::EvictSchema(step) => format!("evict schema {}", shown(step.digest())),
         What::ConfigureTransport(step) => {
-            format!("configure the transport: {}", gathered(step.gathered()))
+            format!("configure the transport: {}", handed(step))
         }
         What::AddRuntime(step) => {
             let cpu = step.cpu().map_or(String::new(), |cpu| format!(" on processor {cpu}"));
@@ -202,8 +202,16 @@ fn budget(budget: &proto::Budget) -> String {
     format!("budget {} %, then {}", budget.percent(), shown(budget.over()))
 }
 
-fn gathered(is_on: bool) -> &'static str {
-    if is_on { "batches are gathered" } else { "each piece by itself" }
+/// How packets are to be handed to what carries them.
+fn handed(step: &proto::ConfigureTransport) -> &'static str {
+    match (step.gathered(), step.fused()) {
+        (Some(true), None) => "batches are gathered",
+        (Some(false), None) => "each piece by itself",
+        (None, Some(true)) => "batches share messages",
+        (None, Some(false)) => "each packet by itself",
+        (None, None) => "nothing",
+        (Some(_), Some(_)) => "of two kinds",
+    }
 }
 
 fn engine(at: Option<&proto::EngineAt>) -> String {

@@ -143,7 +143,7 @@ impl World<'_> {
         let before = transport.set_applications(transports, &mut self.first.hub, now)?;
         if before.is_some() {
             transport.announce(&reached);
-            self.control.gathering = transport.gathering();
+            self.control.packets = Some(transport.carried());
             self.control.grpc_refusals = transport.grpc_refusals();
         }
         Ok(before)

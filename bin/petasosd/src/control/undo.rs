@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use petasos::config::Switch;
 use petasos_engine::{Application as Number, Left, Place, Policy, Replaced};
 use petasos_service::{Digest, HubId, KnownSchema};
 
@@ -38,8 +39,8 @@ pub enum Undo {
     Unload(Digest),
     /// A schema is known, and whether it is loaded.
     Load(Arc<KnownSchema>, bool),
-    /// Whether packets are gathered.
-    Gathering(bool),
+    /// A switch of the transport, and whether it was on.
+    Switch(Switch, bool),
     /// A runtime is removed.
     Runtime(HubId),
     /// The processor of a runtime.

@@ -1,10 +1,10 @@
 //! How other hosts are reached.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use petasos::config::{Gathering, TcpConfig};
+use petasos::config::{Switch, TcpConfig};
 use petasos::{PacketTransport, Security};
 use petasos_service::ListenerId;
 use serde::Deserialize;
@@ -20,6 +20,8 @@ pub enum Carrier {
     Datagrams,
     /// TCP connections.
     Tcp,
+    /// libfabric's datagram endpoints, so RDMA NICs. Needs the cargo feature `fabric`.
+    Fabric,
 }
 
 /// Where calls come in, and where they go.
@@ -35,6 +37,10 @@ pub struct TransportConfig {
     pub carrier: Carrier,
     /// How, if that is TCP.
     pub tcp: TcpConfig,
+    /// How, if that is a fabric.
+    pub fabric: Option<PacketTransport>,
+    /// The address of the fabric's NIC, if it is not that of `listen`.
+    pub nic: Option<IpAddr>,
     /// How packets and connections are secured.
     pub security: Security,
     /// The hosts that it knows by name.
@@ -100,25 +106,43 @@ pub struct Peers {
 }
 
 impl TransportConfig {
-    /// What carries the service's calls.
-    pub fn packets(&self) -> PacketTransport {
-        self.packets_of(self.carrier)
-    }
-
     /// What a carrier means here.
-    pub fn packets_of(&self, carrier: Carrier) -> PacketTransport {
+    ///
+    /// # Errors
+    /// An application cannot have it.
+    pub fn packets(&self, carrier: Carrier) -> Result<PacketTransport, String> {
         match carrier {
-            Carrier::Datagrams => PacketTransport::Datagrams,
-            Carrier::Tcp => PacketTransport::Tcp(self.tcp.clone()),
+            Carrier::Datagrams => Ok(PacketTransport::Datagrams),
+            Carrier::Tcp => Ok(PacketTransport::Tcp(self.tcp.clone())),
+            Carrier::Fabric => self.fabric.clone().ok_or_else(|| {
+                "`transport = \"fabric\"` is for services that have --transport fabric".to_owned()
+            }),
         }
     }
 
-    /// The switch that TCP has, if that carries anything.
-    pub fn gathering(&self) -> Option<Gathering> {
+    /// What carries packets, and its switches.
+    pub fn carried(&self) -> Carried {
         let its = self.applications.iter().filter_map(|its| its.carrier);
         let has_tcp = its.chain([self.carrier]).any(|carrier| carrier == Carrier::Tcp);
-        has_tcp.then(|| self.tcp.gathering.clone())
+        let fusing = match &self.fabric {
+            #[cfg(feature = "fabric")]
+            Some(PacketTransport::Fabric(fabric)) => Some(fabric.fusing.clone()),
+            _ => None,
+        };
+        let gathering = has_tcp.then(|| self.tcp.gathering.clone());
+        Carried { by: self.carrier, gathering, fusing }
     }
+}
+
+/// What carries packets between hosts, and what of it can be changed while it does.
+#[derive(Clone, Debug)]
+pub struct Carried {
+    /// What carries those of the service.
+    pub by: Carrier,
+    /// Of TCP, if that carries anything: whether a batch of packets is sent in one system call.
+    pub gathering: Option<Switch>,
+    /// Of a fabric: whether packets of a batch share messages.
+    pub fusing: Option<Switch>,
 }
 
 /// What makes a transport.
@@ -129,6 +153,7 @@ pub struct One<'a> {
     pub listen_grpc: Option<SocketAddr>,
     pub grpc_message_bytes: Option<usize>,
     pub packets: PacketTransport,
+    pub nic: Option<IpAddr>,
     pub security: Security,
     pub peers: &'a Peers,
     /// As what the hub knows its addresses.

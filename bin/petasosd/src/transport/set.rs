@@ -15,12 +15,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use petasos::config::Gathering;
 use petasos::grpc::Refusals;
 use petasos_base::Time;
 use petasos_service::{Hub, ListenerId, Memory, RemoteEvent, RemoteLimits};
 
-use super::config::{ApplicationTransport, Listeners, One, Peers, TransportConfig};
+use super::config::{
+    ApplicationTransport, Carried, Carrier, Listeners, One, Peers, TransportConfig,
+};
 use super::leaving::Leaving;
 use super::{Transport, is_grpc};
 use crate::takeover::{Reach, Reached};
@@ -57,7 +58,8 @@ impl TransportSet {
         check_applications(&config.applications)?;
         let mut taken = taken.map(Vec::into_iter);
         let mut next_taken = || taken.as_mut().map(|taken| taken.next().unwrap_or_default());
-        let mut transports = vec![Transport::new(of_service(&config), next_taken())?];
+        let mut transports =
+            vec![Transport::new(of_service(&config, config.carrier)?, next_taken())?];
         let mut listeners = Vec::new();
         for its in &config.applications {
             let listener = listener_of(its, &mut listeners, |_| false);
@@ -121,9 +123,9 @@ impl TransportSet {
         }
     }
 
-    /// The switch that TCP has, if that carries anything.
-    pub fn gathering(&self) -> Option<Gathering> {
-        self.config.gathering()
+    /// What carries packets, and its switches.
+    pub fn carried(&self) -> Carried {
+        self.config.carried()
     }
 
     /// What counts what the ports of gRPC clients refuse.
@@ -262,7 +264,8 @@ pub(super) fn open(
     listener: ListenerId,
     taken: Option<Listeners>,
 ) -> Result<Transport, String> {
-    let transport = Transport::new(of_application(config, its, listener), taken);
+    let transport =
+        of_application(config, its, listener).and_then(|config| Transport::new(config, taken));
     transport.map_err(|why| format!("application `{}`: {why}", its.application))
 }
 
@@ -275,35 +278,34 @@ pub(super) fn check_applications(all: &[ApplicationTransport]) -> Result<(), Str
     }
 }
 
-fn of_service(config: &TransportConfig) -> One<'_> {
-    One {
+/// The service's transport, or what others have of it.
+fn of_service(config: &TransportConfig, carrier: Carrier) -> Result<One<'_>, String> {
+    Ok(One {
         listen: config.listen,
         listen_grpc: config.listen_grpc,
         grpc_message_bytes: config.grpc_message_bytes,
-        packets: config.packets(),
+        packets: config.packets(carrier)?,
+        nic: config.nic.filter(|_| carrier == Carrier::Fabric),
         security: config.security.clone(),
         peers: &config.peers,
         listener: ListenerId::default(),
         vouches: true,
-    }
+    })
 }
 
 fn of_application<'a>(
     config: &'a TransportConfig,
     of_one: &ApplicationTransport,
     listener: ListenerId,
-) -> One<'a> {
-    One {
+) -> Result<One<'a>, String> {
+    Ok(One {
         listen: of_one.listen,
         listen_grpc: of_one.listen_grpc,
-        packets: of_one
-            .carrier
-            .map_or_else(|| config.packets(), |carrier| config.packets_of(carrier)),
         security: of_one.security().unwrap_or(&config.security).clone(),
         listener,
         vouches: of_one.certificate.is_none(),
-        ..of_service(config)
-    }
+        ..of_service(config, of_one.carrier.unwrap_or(config.carrier))?
+    })
 }
 
 /// What the operator has for another host is not an application's to serve.

@@ -27,6 +27,7 @@ impl World {
             listen_grpc: None,
             grpc_message_bytes: None,
             packets: PacketTransport::default(),
+            nic: None,
             security: Security::default(),
             peers: &Peers::default(),
             listener: ListenerId::default(),

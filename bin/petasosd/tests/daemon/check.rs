@@ -52,6 +52,8 @@ fn what_is_wrong_is_said_in_a_line() {
     let long = format!("/{}", "x".repeat(200));
     for (arguments, why) in [
         (&["--policies", &*policies][..], "policies.json: policy 1: there is no kind `nul`"),
+        (&["--provider", "udp"], "--provider is for --transport fabric only"),
+        (&["--transport", "tcp", "--nic", "127.0.0.1"], "--nic is for --transport fabric only"),
         (&["--cpus", "0,1"], "--cpus has 2 processors for 1 runtimes"),
         (&["--cpus", "4000000000"], "--cpus: there is no processor 4000000000 that this process"),
         (&["--cpus", "1023"], "--cpus: there is no processor 1023 that this process may use"),
@@ -90,4 +92,12 @@ fn what_is_wrong_is_said_in_a_line() {
         assert!(said.starts_with("petasosd: ") && said.lines().count() == 1, "{said}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+#[cfg(not(feature = "fabric"))]
+fn without_libfabric_the_service_says_how_to_get_it() {
+    let (is_valid, said) = check(&["--transport", "fabric", "--listen", "127.0.0.1:0"]);
+    assert!(!is_valid && said.contains("built without libfabric"), "{said}");
+    assert!(said.contains("--features fabric") && said.contains("libfabric-dev"), "{said}");
 }

@@ -51,8 +51,8 @@ impl Connection {
         }
         let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         params.validate().map_err(|error| ConnectError::InvalidField(field_of(error)))?;
-        if params.address.tcp && !self.reads_tcp() {
-            return Err(ConnectError::NoTcp);
+        if !self.reads(params.address.carrier) {
+            return Err(ConnectError::UnknownCarrier(params.address.carrier));
         }
         match self.requests.plan(id, &params) {
             Begin::IdInUse => return Err(ConnectError::IdInUse),

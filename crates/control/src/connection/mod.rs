@@ -22,7 +22,8 @@ use crate::message::Message;
 use crate::output::Output;
 use crate::requests::Requests;
 use crate::version::Version;
-use crate::{AcceptParams, Capabilities, ConnectParams, Hello, SessionRef, Text, Ticket};
+use crate::{AcceptParams, Capabilities, Carrier, ConnectParams, Hello};
+use crate::{SessionRef, Text, Ticket};
 
 /// Which process opened the TCP connection. Everything is symmetric except the order of the hellos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,12 +287,17 @@ impl Connection {
         self.ours.versions.agree(theirs)
     }
 
-    /// Whether the peer runs in the same place (C17).
-    /// Whether the peer understands data addresses of TCP (C7).
-    fn reads_tcp(&self) -> bool {
-        self.peer.as_ref().is_some_and(|peer| peer.capabilities.contains(Capabilities::TCP))
+    /// Whether the peer understands data addresses of this kind (C7).
+    fn reads(&self, carrier: Carrier) -> bool {
+        let needed = match carrier {
+            Carrier::Datagrams => return true,
+            Carrier::Tcp => Capabilities::TCP,
+            Carrier::Fabric => Capabilities::FABRIC,
+        };
+        self.peer.as_ref().is_some_and(|peer| peer.capabilities.contains(needed))
     }
 
+    /// Whether the peer runs in the same place (C17).
     fn is_beside(&self) -> bool {
         self.peer.as_ref().is_some_and(|peer| peer.is_beside(&self.ours))
     }

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use super::{AcceptParams, ConnectParams, LocalOffer, Recovery, TARGET_ANY, Target};
 use crate::Malformed;
-use crate::address::DataAddress;
+use crate::address::{Carrier, DataAddress};
 use crate::fields::{Reader, Write};
 
 const FLAG_GO_BACK_N: u8 = 1;
@@ -119,7 +119,7 @@ impl LocalOffer {
 
 /// Reads a local name: a data address that has an IP address, in a number space of its own.
 fn read_name(reader: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
-    let DataAddress { port, ip, tcp } = DataAddress::read(reader)?;
-    let ip = ip.filter(|_| !tcp).ok_or(Malformed::Value("local"))?;
+    let DataAddress { port, ip, carrier } = DataAddress::read(reader)?;
+    let ip = ip.filter(|_| carrier == Carrier::Datagrams).ok_or(Malformed::Value("local"))?;
     Ok(SocketAddr::new(ip, port))
 }

@@ -34,24 +34,33 @@ fn c7_the_acceptor_may_ask_as_well() {
 }
 
 #[test]
-fn c7_only_who_knows_addresses_of_tcp_gets_one() {
-    let asked =
-        ConnectParams { address: DataAddress { tcp: true, ..params(3).address }, ..params(3) };
-    let mut pair = Pair::open();
-    let refused = pair.dialler.connection.connect(1, asked, pair.now);
-    assert_eq!(refused, Err(ConnectError::NoTcp));
-    let knows = |side| {
-        let one = hello(side);
-        Hello { capabilities: one.capabilities.with(Capabilities::TCP), ..one }
-    };
-    let mut pair = Pair::with(knows(DIALLER), knows(ACCEPTOR));
-    pair.transfer();
-    pair.dialler.take_events();
-    pair.acceptor.take_events();
-    assert_eq!(pair.dialler.connection.connect(1, asked, pair.now), Ok(()));
-    pair.transfer();
-    let requested = Event::ConnectRequested { id: 1, params: asked };
-    assert_eq!(pair.acceptor.take_events(), [requested]);
+fn c7_only_who_knows_addresses_of_a_kind_gets_one() {
+    for (carrier, known, other) in [
+        (Carrier::Tcp, Capabilities::TCP, Capabilities::FABRIC),
+        (Carrier::Fabric, Capabilities::FABRIC, Capabilities::TCP),
+    ] {
+        let address = DataAddress { carrier, ..params(3).address };
+        let asked = ConnectParams { address, ..params(3) };
+        let knows = |side, what| {
+            let one = hello(side);
+            Hello { capabilities: one.capabilities.with(what), ..one }
+        };
+        let open = |what| {
+            let mut pair = Pair::with(knows(DIALLER, what), knows(ACCEPTOR, what));
+            pair.transfer();
+            pair.dialler.take_events();
+            pair.acceptor.take_events();
+            pair
+        };
+        let mut pair = open(other);
+        let refused = pair.dialler.connection.connect(1, asked, pair.now);
+        assert_eq!(refused, Err(ConnectError::UnknownCarrier(carrier)));
+        let mut pair = open(known);
+        assert_eq!(pair.dialler.connection.connect(1, asked, pair.now), Ok(()));
+        pair.transfer();
+        let requested = Event::ConnectRequested { id: 1, params: asked };
+        assert_eq!(pair.acceptor.take_events(), [requested]);
+    }
 }
 
 #[test]
@@ -152,11 +161,13 @@ fn c8_a_reply_that_was_not_asked_for_is_an_error() {
 
 #[test]
 fn c9_a_grant_beyond_what_was_asked_is_an_error_on_both_sides() {
+    let over = |carrier| {
+        let address = DataAddress { carrier, ..grant(5).address };
+        AcceptParams { address, ..grant(5) }
+    };
     let beyond = [
-        (
-            AcceptParams { address: DataAddress { tcp: true, ..grant(5).address }, ..grant(5) },
-            "address",
-        ),
+        (over(Carrier::Tcp), "address"),
+        (over(Carrier::Fabric), "address"),
         (AcceptParams { slots: 16, ..grant(5) }, "slots"),
         (AcceptParams { credits: 33, ..grant(5) }, "credits"),
         (AcceptParams { payload_bytes: 1449, ..grant(5) }, "payload_bytes"),

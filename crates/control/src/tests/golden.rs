@@ -49,16 +49,22 @@ fn c7_connect() {
 }
 
 #[test]
-fn c7_connect_over_tcp() {
-    let address = |ip| DataAddress { tcp: true, ..DataAddress::udp(0x1234, ip) };
-    let asks = |ip| ConnectParams { address: address(ip), ..params(0x000a_bcde) };
+fn c7_connect_over_tcp_and_over_a_fabric() {
+    let asks = |carrier, ip| {
+        let address = DataAddress { carrier, ..DataAddress::udp(0x1234, ip) };
+        ConnectParams { address, ..params(0x000a_bcde) }
+    };
     let start = "0700000000000000 0200 0100 debc0a00 f1debc0a 00008000 00004000 2000 a805 08 00";
-    for (ip, header, end) in [
-        (None, "2500 02 00", "3412 10"),
-        (Some("10.1.2.3"), "2900 02 00", "3412 14 0a010203"),
-        (Some("2001:db8::1"), "3500 02 00", "3412 16 20010db8000000000000000000000001"),
+    let ip = "2001:db8::1";
+    for (carrier, ip, header, end) in [
+        (Carrier::Tcp, None, "2500 02 00", "3412 10"),
+        (Carrier::Tcp, Some("10.1.2.3"), "2900 02 00", "3412 14 0a010203"),
+        (Carrier::Tcp, Some(ip), "3500 02 00", "3412 16 20010db8000000000000000000000001"),
+        (Carrier::Fabric, None, "2500 02 00", "3412 20"),
+        (Carrier::Fabric, Some("10.1.2.3"), "2900 02 00", "3412 24 0a010203"),
+        (Carrier::Fabric, Some(ip), "3500 02 00", "3412 26 20010db8000000000000000000000001"),
     ] {
-        let params = asks(ip.map(|ip| ip.parse().unwrap()));
+        let params = asks(carrier, ip.map(|ip| ip.parse().unwrap()));
         let hex = format!("{header} {start} {end}");
         assert_golden(Message::Connect { connect_id: 7, params }, &hex);
     }

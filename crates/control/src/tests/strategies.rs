@@ -32,8 +32,12 @@ fn hello() -> impl Strategy<Value = Hello> {
 fn address() -> impl Strategy<Value = DataAddress> {
     let usable = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
     let ip = any::<IpAddr>().prop_filter("an address of one host", usable);
-    (1..=u16::MAX, proptest::option::of(ip), any::<bool>())
-        .prop_map(|(port, ip, tcp)| DataAddress { port, ip, tcp })
+    let carrier = prop_oneof![Just(Carrier::Datagrams), Just(Carrier::Tcp), Just(Carrier::Fabric)];
+    (1..=u16::MAX, proptest::option::of(ip), carrier).prop_map(|(port, ip, carrier)| DataAddress {
+        port,
+        ip,
+        carrier,
+    })
 }
 
 fn local_name() -> impl Strategy<Value = core::net::SocketAddr> {

@@ -139,6 +139,13 @@ impl<S> Core<S> {
     #[inline]
     pub(crate) fn flush(&mut self, io: &mut impl PacketIo) {
         self.tx.close_train();
+        io.begin_batch();
+        self.offer_all(io);
+        io.end_batch();
+    }
+
+    #[inline]
+    fn offer_all(&mut self, io: &mut impl PacketIo) {
         while let Some(item) = self.tx.items.get(self.tx.sent) {
             let all_taken = match item.kind {
                 Kind::Train => self.flush_train(*item, io),

@@ -299,7 +299,8 @@ impl Members {
 }
 
 fn hello(config: &NodeConfig, listens: bool) -> Hello {
-    let capabilities = Capabilities::CLIENT.with(Capabilities::LOCAL).with(Capabilities::TCP);
+    let capabilities = Capabilities::CLIENT.with(Capabilities::LOCAL);
+    let capabilities = capabilities.with(Capabilities::TCP).with(Capabilities::FABRIC);
     Hello {
         versions: SUPPORTED,
         incarnation: config.seed.unwrap_or_else(petasos_base::random_seed),

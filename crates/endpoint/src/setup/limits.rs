@@ -16,7 +16,7 @@ impl<S> Endpoint<S> {
         let ip = local.ip();
         // Without an IP address, that of the control connection is meant.
         let ip = (!ip.is_unspecified()).then_some(ip);
-        DataAddress { port: local.port(), ip, tcp: self.io().is_tcp() }
+        DataAddress { port: local.port(), ip, carrier: self.io().carrier() }
     }
 
     /// The limits of this endpoint for a session on one path, with `trailer_bytes` after the

@@ -134,7 +134,7 @@ impl<S> Endpoint<S> {
         client: SocketAddr,
         client_ip: IpAddr,
     ) -> Result<(Route, bool), RefuseCode> {
-        if offer.address.tcp != self.io.is_tcp() {
+        if offer.address.carrier != self.io.carrier() {
             return Err(RefuseCode::IncompatibleParameters);
         }
         let local = offer.local.map(|offer| offer.name);

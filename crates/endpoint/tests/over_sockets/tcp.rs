@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use petasos_endpoint::{
-    Backend, Clock, ConnectAndWaitError, Endpoint, EndpointConfig, Gathering, MsgBuf, Node,
-    RefuseCode, SessionError, SessionId, TcpConfig, TcpIo,
+    Backend, Clock, ConnectAndWaitError, Endpoint, EndpointConfig, MsgBuf, Node, RefuseCode,
+    SessionError, SessionId, Switch, TcpConfig, TcpIo,
 };
 use petasos_netio::PacketIo;
 use petasos_netio_udp::{UdpConfig, UdpIo};
@@ -18,13 +18,13 @@ use crate::common::*;
 
 const LONG: usize = 8_000_000;
 
-fn tcp_with(gathering: Gathering) -> Backend {
+fn tcp_with(gathering: Switch) -> Backend {
     let config = TcpConfig { gathering, ..TcpConfig::default() };
     TcpIo::bind(SocketAddr::new(localhost(), 0), config).expect("loopback has ports").into()
 }
 
 fn tcp() -> Backend {
-    tcp_with(Gathering::default())
+    tcp_with(Switch::default())
 }
 
 fn udp() -> Backend {
@@ -48,7 +48,7 @@ fn client_over(node: &Node, io: Backend) -> Endpoint<Outcomes> {
 }
 
 impl Pair {
-    fn new(nodes: [Node; 2], gathering: Gathering) -> Pair {
+    fn new(nodes: [Node; 2], gathering: Switch) -> Pair {
         let server = Server::start_over(&nodes[0], tcp, EndpointConfig::default(), |_| {});
         let mut client = client_over(&nodes[1], tcp_with(gathering));
         let address = nodes[0].local_address().expect("it listens");
@@ -57,7 +57,7 @@ impl Pair {
     }
 
     fn plain() -> Pair {
-        Pair::new([node(Some(localhost())), node(None)], Gathering::default())
+        Pair::new([node(Some(localhost())), node(None)], Switch::default())
     }
 
     fn io(&self) -> &TcpIo {
@@ -134,7 +134,7 @@ fn sealed_calls_travel_over_tcp() {
     let authority = Authority::new("one");
     let server = secured_node(true, authority.pem("server.test"), Some(&["client.test"]));
     let client = secured_node(false, authority.pem("client.test"), Some(&["server.test"]));
-    let mut pair = Pair::new([server, client], Gathering::default());
+    let mut pair = Pair::new([server, client], Switch::default());
     let session = pair.session;
     assert!(pair.client.context().is_sealed(session));
     pair.exchange();
@@ -169,7 +169,7 @@ fn connections_that_break_lose_no_call_and_repeat_none() {
 #[test]
 fn gathering_is_switched_while_calls_run() {
     let _watchdog = watchdog("switched");
-    let gathering = Gathering::new(false);
+    let gathering = Switch::new(false);
     let mut pair = Pair::new([node(Some(localhost())), node(None)], gathering.clone());
     let long = message(LONG);
     for round in 0..10 {

@@ -39,8 +39,11 @@ fn with_a_prefix_the_suite_is_passed() {
 #[test]
 fn with_a_prefix_and_nothing_injected_the_suite_is_passed() {
     let forced = Forced { prefix_bytes: 40, ..Forced::default() };
-    let config = FabricConfig { inject_bytes_max: 0, tx_slots: 8, ..config("udp") };
-    run_all(&Loopback { config, forced });
+    for fused in [true, false] {
+        let fusing = Switch::new(fused);
+        let config = FabricConfig { inject_bytes_max: 0, tx_slots: 8, fusing, ..config("udp") };
+        run_all(&Loopback { config, forced });
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::{FabricConfig, FabricError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer(pub(crate) u64);
 
-/// The result of handing over a packet.
+/// The result of handing over a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It will be sent.
@@ -36,9 +36,9 @@ pub(crate) enum Outcome {
 /// One of the two completion queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Packets received.
+    /// Messages received.
     Receive,
-    /// Packets that have left.
+    /// Messages that have left.
     Transmit,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Polled {
     Failed {
         /// The slot.
         slot: usize,
-        /// Whether the packet was longer than the slot.
+        /// Whether the message was longer than the slot.
         truncated: bool,
     },
     /// The queue itself failed.
@@ -70,11 +70,11 @@ pub(crate) struct Endpoint {
     memory: Memory,
     info: Info,
     completions: [ffi::fi_cq_msg_entry; POLL_MAX],
-    /// The origins of the packets in `completions`, if the provider reports them.
+    /// The origins of the messages in `completions`, if the provider reports them.
     sources: Option<Box<[u64; POLL_MAX]>>,
     descriptor: Option<RawFd>,
     local: SocketAddr,
-    /// Packets complete in the order in which they were handed over.
+    /// Messages complete in the order in which they were handed over.
     ordered: bool,
 }
 
@@ -169,8 +169,21 @@ impl Endpoint {
         self.memory.shape.prefix_bytes
     }
 
-    pub(crate) fn payload_bytes_max(&self) -> usize {
-        self.memory.shape.payload_bytes_max
+    /// The longest message, without the prefix.
+    pub(crate) fn message_bytes_max(&self) -> usize {
+        self.memory.shape.message_bytes_max
+    }
+
+    /// The longest datagram in a message.
+    #[inline]
+    pub(crate) fn datagram_bytes_max(&self) -> usize {
+        self.memory.shape.datagram_bytes_max
+    }
+
+    /// The longest message with several datagrams.
+    #[inline]
+    pub(crate) fn fused_bytes_max(&self) -> usize {
+        self.memory.shape.fused_bytes_max
     }
 
     /// Bytes from one receive slot to the next.
@@ -188,7 +201,7 @@ impl Endpoint {
         unsafe { core::slice::from_raw_parts(self.memory.slot(0), len) }
     }
 
-    /// The prefix and payload of a transmit slot, which must be ours.
+    /// The prefix and message of a transmit slot, which must be ours.
     #[inline]
     pub(crate) fn tx_slot(&mut self, slot: usize) -> &mut [u8] {
         let start = self.memory.slot(self.rx_slots() + slot);
@@ -215,7 +228,7 @@ impl Endpoint {
     #[inline]
     pub(crate) fn send(&mut self, slot: usize, len: usize, peer: Peer, report: bool) -> Outcome {
         let slot = self.rx_slots() + slot;
-        assert!(len <= self.memory.shape.slot_bytes(), "a packet fits its slot");
+        assert!(len <= self.memory.shape.slot_bytes(), "a message fits its slot");
         let (start, context) = (self.memory.slot(slot), self.memory.context(slot));
         let flags = if report { ffi::FI_COMPLETION.into() } else { 0 };
         // SAFETY: as in `post`; the length was just checked.
@@ -226,12 +239,13 @@ impl Endpoint {
         outcome(code)
     }
 
-    /// Sends bytes, prefix included. The caller may reuse them as soon as this returns.
+    /// Like [`Endpoint::send`], but the slot stays ours, and nothing reports.
     #[inline]
-    pub(crate) fn inject(&mut self, bytes: &[u8], peer: Peer) -> Outcome {
-        let (start, endpoint) = (bytes.as_ptr(), self.endpoint.pointer());
+    pub(crate) fn inject(&mut self, slot: usize, len: usize, peer: Peer) -> Outcome {
+        let endpoint = self.endpoint.pointer();
+        let bytes = &self.tx_slot(slot)[..len];
         // SAFETY: the provider copies the bytes during the call.
-        outcome(unsafe { ffi::pf_inject(endpoint, start.cast(), bytes.len(), peer.0) })
+        outcome(unsafe { ffi::pf_inject(endpoint, bytes.as_ptr().cast(), len, peer.0) })
     }
 
     /// Polls a queue, which also lets the provider make progress.
@@ -262,7 +276,7 @@ impl Endpoint {
         (self.slot_in(queue, entry.op_context), entry.len)
     }
 
-    /// The origin of a packet that the latest `poll` received: `None` if the address vector does
+    /// The origin of a message that the latest `poll` received: `None` if the address vector does
     /// not have the sender.
     #[inline]
     pub(crate) fn source(&self, at: usize) -> Option<Peer> {
@@ -270,7 +284,7 @@ impl Endpoint {
         (source != u64::MAX).then_some(Peer(source))
     }
 
-    /// Whether the provider reports where packets come from.
+    /// Whether the provider reports where messages come from.
     #[inline]
     pub(crate) fn has_sources(&self) -> bool {
         self.sources.is_some()

@@ -1,12 +1,12 @@
 //! The memory for packets: one allocation with the provider's contexts and all slots.
 //!
 //! ```text
-//! [ contexts | receive slots | transmit slots ]      slot: [ prefix | payload | 1 byte ]
+//! [ contexts | receive slots | transmit slots ]      slot: [ prefix | message | 1 byte ]
 //! ```
 //!
 //! A slot belongs to the provider from the call that posts it to its completion, and otherwise to
 //! us; `endpoint` ensures that only the owner touches it. The extra byte reveals truncated
-//! datagrams.
+//! messages.
 
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -22,14 +22,18 @@ pub(crate) struct Shape {
     pub tx_slots: usize,
     /// Bytes before a payload that the provider uses.
     pub prefix_bytes: usize,
-    /// The longest payload.
-    pub payload_bytes_max: usize,
+    /// The longest message.
+    pub message_bytes_max: usize,
+    /// The longest datagram in a message.
+    pub datagram_bytes_max: usize,
+    /// The longest message with several datagrams.
+    pub fused_bytes_max: usize,
 }
 
 impl Shape {
     /// Bytes of a slot that are posted to receive.
     pub(super) fn slot_bytes(&self) -> usize {
-        self.prefix_bytes + self.payload_bytes_max + 1
+        self.prefix_bytes + self.message_bytes_max + 1
     }
 
     /// Bytes from slot to slot: whole cache lines, so that both sides never write to the same line.
@@ -115,7 +119,14 @@ mod tests {
 
     #[test]
     fn slots_are_apart_and_contexts_name_them() {
-        let shape = Shape { rx_slots: 3, tx_slots: 2, prefix_bytes: 40, payload_bytes_max: 1472 };
+        let shape = Shape {
+            rx_slots: 3,
+            tx_slots: 2,
+            prefix_bytes: 40,
+            message_bytes_max: 1472,
+            datagram_bytes_max: 1468,
+            fused_bytes_max: 1472,
+        };
         let memory = Memory::new(shape);
         let (base, len) = memory.whole();
         for slot in 0..5 {

@@ -8,6 +8,8 @@ use super::ffi;
 use super::info::{Info, is_no_data};
 use super::memory::{Memory, Shape};
 use super::object::{Object, check};
+use crate::config::FUSED_BYTES_MAX;
+use crate::message::{DATAGRAM_BYTES_MAX, HEAD_BYTES};
 use crate::{FabricConfig, FabricError};
 
 /// Requirements of hardware that tests impose on software providers.
@@ -63,21 +65,28 @@ pub(super) fn shape(
         (asked, 0) => asked,
         (asked, offered) => asked.min(offered),
     };
-    let mut payload_bytes_max = offer.message_bytes_max().min(config.datagram_bytes_max);
+    let mut offered_bytes = offer.message_bytes_max();
     if offer.software() && address.is_ipv6() {
         // The provider subtracts IPv4's header, whatever the family.
-        payload_bytes_max = payload_bytes_max.min(ETHERNET_MTU - V6_AND_UDP_BYTES);
+        offered_bytes = offered_bytes.min(ETHERNET_MTU - V6_AND_UDP_BYTES);
     }
+    let datagram_bytes_max = offered_bytes
+        .saturating_sub(HEAD_BYTES)
+        .min(config.datagram_bytes_max)
+        .min(DATAGRAM_BYTES_MAX);
+    let fused_bytes_max = config.fused_bytes_max.min(FUSED_BYTES_MAX).min(offered_bytes);
     let shape = Shape {
         rx_slots: slots(config.rx_slots, offer.rx_size()),
         tx_slots: slots(config.tx_slots, offer.tx_size()),
         prefix_bytes: offer.prefix_bytes().max(forced.prefix_bytes),
-        payload_bytes_max,
+        message_bytes_max: fused_bytes_max.max(datagram_bytes_max + HEAD_BYTES),
+        datagram_bytes_max,
+        fused_bytes_max,
     };
     match shape {
         Shape { rx_slots: 0, .. } => Err(FabricError::Config("no slot to receive into")),
         Shape { tx_slots: 0, .. } => Err(FabricError::Config("no slot to send from")),
-        Shape { payload_bytes_max: 0, .. } => Err(FabricError::Config("datagrams of no bytes")),
+        Shape { datagram_bytes_max: 0, .. } => Err(FabricError::Config("datagrams of no bytes")),
         shape if shape.bytes() > u32::MAX as usize => {
             Err(FabricError::Config("more than 4 GiB of slots"))
         }

@@ -4,9 +4,9 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use crate::common::{PATIENCE, any_port, caller, next, pass, port, port_in_time, send, until};
-use petasos_netio::{PacketIo, Route, TX_BATCH_MAX, TxPacket};
+use petasos_netio::{PacketIo, Route, Switch, TX_BATCH_MAX, TxPacket};
 use petasos_netio_conformance::turns;
-use petasos_netio_tcp::{Gathering, TcpConfig, TcpIo};
+use petasos_netio_tcp::{TcpConfig, TcpIo};
 
 fn pair() -> (TcpIo, TcpIo, Route, Route) {
     let (mut one, mut two) = (port(TcpConfig::default()), port(TcpConfig::default()));
@@ -119,7 +119,7 @@ fn ipv4_peers_reach_a_port_of_both_families() {
 }
 
 /// Sends `packets` long packets to a peer that reads now and then, and turns the switch meanwhile.
-fn send_long_packets(packets: usize, turn: impl Fn(&Gathering, usize)) {
+fn send_long_packets(packets: usize, turn: impl Fn(&Switch, usize)) {
     let (mut one, mut two, to_two, _) = pair();
     let payload = |number: usize| -> Vec<u8> {
         let len = 65_000 - number % 7 * 9000;
