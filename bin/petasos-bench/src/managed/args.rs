@@ -30,7 +30,7 @@ pub struct ManagedArgs {
     /// Changes of each kind, with `changes` [default: 1000]
     #[arg(long, value_parser = changes)]
     pub changes: Option<usize>,
-    /// Only the points with these labels, for example `8 KiB` of figure 4
+    /// Only the points with these labels, for example `8 KiB` of figure 4, or the models of figure 9
     #[arg(long, value_delimiter = ',')]
     pub points: Vec<String>,
     /// Also write the result as JSON to this file
@@ -79,13 +79,14 @@ impl ManagedArgs {
     /// # Errors
     /// The first such option, and what has it.
     pub fn check(&self, what: What) -> Result<(), String> {
-        let (is_figure, has_turns, has_changes) = match what {
-            What::Figure(_) => (true, true, false),
-            What::Experiment(id) => (false, id.has_turns(), id.has_changes()),
+        let (is_figure, has_points, has_turns, has_changes) = match what {
+            What::Figure(_) => (true, true, true, false),
+            What::Experiment(id) => (false, id.has_points(), id.has_turns(), id.has_changes()),
         };
+        let with_points = format!("{FIGURES}, and 9");
         let given = [
             ("--contenders", !self.contenders.is_empty(), is_figure, FIGURES),
-            ("--points", !self.points.is_empty(), is_figure, FIGURES),
+            ("--points", !self.points.is_empty(), has_points, &*with_points),
             ("--turn-ms", self.turn_ms.is_some(), has_turns, "what is measured in turns"),
             ("--changes", self.changes.is_some(), has_changes, "changes"),
         ];

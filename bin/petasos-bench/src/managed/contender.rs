@@ -66,7 +66,7 @@ pub const fn other(
 /// Applications behind a service on each host: the client's, and the server's.
 pub fn managed(near: Setup, far: Setup, shape: Shape) -> Result<Team, BenchError> {
     let client = match far.transport {
-        Transport::Datagrams | Transport::Tcp => PartName::ManagedClient,
+        Transport::Datagrams | Transport::Tcp | Transport::Fabric => PartName::ManagedClient,
         Transport::Grpc => PartName::ManagedGrpcClient,
     };
     let far = Service::start(SERVER_CORE, far)?;

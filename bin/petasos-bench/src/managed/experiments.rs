@@ -15,6 +15,9 @@ pub enum ExperimentId {
     Changes,
     /// The binding of a schema of 50 messages
     Bind,
+    /// Tensors over a fabric, with packets that share messages and without
+    #[value(name = "9")]
+    Fusing,
     /// Calls one at a time beside long ones, with and without an order of small ones first
     Table4,
     /// Good applications beside ten hostile ones
@@ -41,13 +44,19 @@ impl ExperimentId {
             | ExperimentId::Limit
             | ExperimentId::Changes
             | ExperimentId::Bind => false,
-            ExperimentId::Table4
+            ExperimentId::Fusing
+            | ExperimentId::Table4
             | ExperimentId::Hostile
             | ExperimentId::HotelMean
             | ExperimentId::HotelTail
             | ExperimentId::HotelMeanAlone
             | ExperimentId::HotelTailAlone => true,
         }
+    }
+
+    /// Whether it has points, of which the user may choose some.
+    pub fn has_points(self) -> bool {
+        self == ExperimentId::Fusing
     }
 
     /// Whether it changes policies so often as the user says.
@@ -62,6 +71,7 @@ impl ExperimentId {
             // It ends with its changes.
             ExperimentId::Changes => 3600.0,
             ExperimentId::Bind => 15.0,
+            ExperimentId::Fusing => 60.0,
             ExperimentId::Table4 | ExperimentId::Hostile => 20.0,
             // Of each contender, as in the paper.
             ExperimentId::HotelMean

@@ -7,3 +7,7 @@ pub mod policies {
 pub mod wide {
     include!(concat!(env!("OUT_DIR"), "/petasos.bench.wide.rs"));
 }
+
+pub mod tensors {
+    include!(concat!(env!("OUT_DIR"), "/petasos.bench.tensors.rs"));
+}

@@ -25,6 +25,7 @@ mod launch;
 mod live;
 mod measure;
 mod messages;
+mod models;
 mod outcome;
 mod part;
 mod part_args;

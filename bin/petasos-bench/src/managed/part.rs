@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use petasos_endpoint::EndpointConfig;
 
 use super::hotel::{self, GrpcHotelClient, HotelClient};
-use super::live::{Binder, NumberedClient, NumberedServer, intrude};
+use super::live::{Binder, NumberedClient, NumberedServer, TensorClient, intrude, tensor_server};
 use super::part_args::{PartArgs, PartName};
 use super::proxy;
 use super::relay;
@@ -37,6 +37,8 @@ pub fn be_part(args: &PartArgs) -> Result<(), BenchError> {
         PartName::Intruder => intrude(args),
         PartName::NumberedClient => be_client(&mut NumberedClient::start(args)?),
         PartName::NumberedServer => be_server(&mut NumberedServer::start(args)?),
+        PartName::TensorClient => be_client(&mut TensorClient::start(args)?),
+        PartName::TensorServer => be_server(&mut tensor_server(args)?),
         PartName::SmallBinder | PartName::WideBinder => be_client(&mut Binder::new(args)?),
         PartName::TonicClient
         | PartName::DirectClient

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
 
+use super::models::Model;
 use super::shape::{Shape, Work};
 
 /// What a process is.
@@ -28,6 +29,9 @@ pub enum PartName {
     /// The same, which bind a service and call nothing.
     SmallBinder,
     WideBinder,
+    /// The same, which push the tensors of a model.
+    TensorClient,
+    TensorServer,
     /// A hostile application.
     Intruder,
     RelayClient,
@@ -53,6 +57,8 @@ impl PartName {
             PartName::NumberedServer => "numbered-server",
             PartName::SmallBinder => "small-binder",
             PartName::WideBinder => "wide-binder",
+            PartName::TensorClient => "tensor-client",
+            PartName::TensorServer => "tensor-server",
             PartName::Intruder => "intruder",
             PartName::RelayClient => "relay-client",
             PartName::RelayServer => "relay-server",
@@ -92,6 +98,9 @@ pub struct PartArgs {
     /// What that knows it as
     #[arg(long)]
     pub application: Option<String>,
+    /// The model whose tensors it pushes
+    #[arg(long)]
+    pub model: Option<Model>,
     /// Be the second of two applications, whose service has another name
     #[arg(long)]
     pub second: bool,

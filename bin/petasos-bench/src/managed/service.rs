@@ -37,6 +37,8 @@ pub struct Plugin {
 pub enum Transport {
     Datagrams,
     Tcp,
+    /// libfabric's provider for kernel sockets.
+    Fabric,
     /// HTTP/2 and protobuf.
     Grpc,
 }
@@ -129,6 +131,7 @@ impl Transport {
         match self {
             Transport::Datagrams => &["--listen"],
             Transport::Tcp => &["--transport", "tcp", "--listen"],
+            Transport::Fabric => &["--transport", "fabric", "--provider", "udp", "--listen"],
             // As long as all others of a figure take.
             Transport::Grpc => &["--grpc-message-bytes", "16777216", "--listen-grpc"],
         }

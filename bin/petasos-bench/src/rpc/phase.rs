@@ -52,6 +52,8 @@ pub struct Turn {
     pub elapsed_s: f64,
     /// Seconds of these for binding a schema, where that is measured apart.
     pub bind_s: f64,
+    /// Seconds of all calls together, where their mean is wanted.
+    pub call_s: f64,
     /// Processor time, user and system, of the whole process in seconds.
     pub cpu_s: f64,
     /// Round-trip times: all of them, or a sample.

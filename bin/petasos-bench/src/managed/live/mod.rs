@@ -1,5 +1,6 @@
 //! Experiments in which something happens while calls run, or before the first: changes of
-//! policies, a neighbour with long messages, the binding of a schema; and a whole application.
+//! policies and of the transport, a neighbour with long messages, the binding of a schema; and a
+//! whole application.
 //!
 //! Contenders do not take part in rounds here. Each experiment starts what it needs (`stage`),
 //! changes it through the service's control plane (`operator`), and makes a report.
@@ -8,8 +9,10 @@ mod bind;
 mod binder;
 mod changes;
 mod clock;
+mod fusing;
 mod hostile;
 mod hotel;
+mod interval;
 mod intruder;
 mod limit;
 mod numbered;
@@ -18,11 +21,13 @@ mod qos;
 mod report;
 mod stage;
 mod stages;
+mod tensors;
 mod transport;
 
 pub use binder::Binder;
 pub use intruder::intrude;
 pub use numbered::{NumberedClient, NumberedServer};
+pub use tensors::{TensorClient, server as tensor_server};
 
 use super::args::ManagedArgs;
 use super::experiments::ExperimentId;
@@ -42,6 +47,7 @@ pub fn run(args: &ManagedArgs, id: ExperimentId) -> Result<(), BenchError> {
         ExperimentId::Limit => limit::run(seconds)?,
         ExperimentId::Changes => changes::run(args.changes.unwrap_or(CHANGES), seconds)?,
         ExperimentId::Bind => bind::run(seconds)?,
+        ExperimentId::Fusing => fusing::run(&args.points, args.turn_ms, seconds)?,
         ExperimentId::Table4 => qos::run(args.turn_ms, seconds)?,
         ExperimentId::Hostile => hostile::run(args.turn_ms, seconds)?,
         ExperimentId::HotelMean => hotel::run(&hotel::MEAN, args.turn_ms, seconds)?,

@@ -54,6 +54,10 @@ pub enum Change<'a> {
     Transport {
         gathered: bool,
     },
+    /// Lets packets between hosts share messages of a fabric, or not.
+    Fusing {
+        fused: bool,
+    },
     /// Goes the same way, and changes no datapath.
     Sham,
 }
@@ -109,6 +113,9 @@ impl Operator {
             }
             Change::Transport { gathered } => {
                 step.configure_transport_mut().set_gathered(gathered);
+            }
+            Change::Fusing { fused } => {
+                step.configure_transport_mut().set_fused(fused);
             }
             Change::Sham => {
                 step.set_quota_mut().quota_mut().set_application(NOBODY).set_items_max(1000);
