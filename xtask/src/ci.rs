@@ -126,35 +126,56 @@ fn templates(root: &Path) -> TaskResult {
     cargo(root, &[&["clippy"], &module[..], &strict].concat())
 }
 
-/// Features with a backend in a separate crate, and the system library that it needs, by its name
-/// for pkg-config. The crate has a test named after the feature, and one called `conformance`.
-const FEATURES: [(&str, &str, &str); 2] =
-    [("petasos-netio-fabric", "fabric", "libfabric"), ("petasos-netio-dpdk", "dpdk", "libdpdk")];
+/// A feature with a backend in a separate crate.
+struct Feature {
+    /// The crate. It has a test named after the feature, and one called `conformance`.
+    package: &'static str,
+    feature: &'static str,
+    /// The system library that it needs, by its name for pkg-config.
+    library: &'static str,
+    /// Packages that have the same feature.
+    joined: &'static [&'static str],
+    /// Packages that have only tests of it, named after it.
+    tested: &'static [&'static str],
+}
 
-/// Packages that have the same features.
-const JOINED: [&str; 2] = ["petasos-endpoint", "petasos-cli"];
+const FEATURES: [Feature; 2] = [
+    Feature {
+        package: "petasos-netio-fabric",
+        feature: "fabric",
+        library: "libfabric",
+        joined: &["petasos-endpoint", "petasos-cli", "petasos-runtime", "petasosd"],
+        tested: &["petasos-bench"],
+    },
+    Feature {
+        package: "petasos-netio-dpdk",
+        feature: "dpdk",
+        library: "libdpdk",
+        joined: &["petasos-endpoint", "petasos-cli"],
+        tested: &[],
+    },
+];
 
 /// Checks all that the default build leaves out, in one build.
 fn backends(root: &Path) -> TaskResult {
     let (mut what, mut tests) = (Vec::new(), vec!["--lib", "--bins"]);
     let mut features = Vec::new();
-    for (package, feature, library) in FEATURES {
+    for Feature { package, feature, library, joined, tested } in FEATURES {
         if !tools::has_library(library) {
             skips::skip(root, library, &format!("{package}: there is no {library}"))?;
             continue;
         }
-        what.extend(["--package", package]);
         tests.extend(["--test", feature]);
-        let packages = [&[package][..], &JOINED].concat();
+        let packages = [&[package][..], joined].concat();
         features.extend(packages.iter().map(|package| format!("{package}/{feature}")));
+        what.extend([&packages[..], tested].concat().iter().flat_map(|one| ["--package", one]));
     }
     if features.is_empty() {
         return Ok(());
     }
     let features = features.join(",");
-    what.extend(JOINED.iter().flat_map(|package| ["--package", package]));
     what.extend(["--features", &features]);
-    tests.extend(["--test", "conformance", "--test", "features"]);
+    tests.extend(["--test", "conformance", "--test", "features", "--test", "allocations"]);
     cargo(root, &[&["clippy", "--all-targets"], &what[..], &["--", "-D", "warnings"]].concat())?;
     cargo(root, &[&["test"], &what[..], &tests].concat())
 }
