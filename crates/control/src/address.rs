@@ -3,30 +3,8 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::Malformed;
+use crate::carrier::Carrier;
 use crate::fields::{Reader, Write};
-
-/// What carries the packets of a session. Both ends must have the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carrier {
-    /// Datagrams, one for each packet.
-    #[default]
-    Datagrams,
-    /// Connections of TCP (W33).
-    Tcp,
-    /// Messages of a fabric, which may contain several packets (W34).
-    Fabric,
-}
-
-impl Carrier {
-    /// What people call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Carrier::Datagrams => "UDP",
-            Carrier::Tcp => "TCP",
-            Carrier::Fabric => "a fabric",
-        }
-    }
-}
 
 /// Where an endpoint receives packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Errors: in decoding, by the peer, of commands, and at the end of a connection.
 
-use crate::address::Carrier;
+use crate::carrier::Carrier;
 use crate::codes::{ErrorCode, RefuseCode};
 use crate::text::{DETAIL_BYTES_MAX, Text};
 use crate::version::VersionRange;

@@ -16,6 +16,7 @@
 
 mod address;
 mod answers;
+mod carrier;
 mod codes;
 mod config;
 mod connection;
@@ -36,8 +37,9 @@ mod version;
 #[cfg(test)]
 mod tests;
 
-pub use address::{Carrier, DataAddress};
+pub use address::DataAddress;
 pub use answers::Answers;
+pub use carrier::Carrier;
 pub use codes::{ByeReason, ErrorCode, Fault, RefuseCode};
 pub use config::{Config, ConfigError, OUTSTANDING_MAX, OWED_BYTES_MAX};
 pub use connection::{Connection, Counters, Event, Role};

@@ -18,7 +18,8 @@
 //! - The backend closes a connection after [`TcpConfig::patience`] if the peer does not finish a
 //!   record, does not read, or is a stranger and sends nothing.
 //!
-//! Access: one thread uses a [`TcpIo`]. Other threads may turn only the switch [`TcpConfig::gathering`].
+//! Access: one thread uses a [`TcpIo`]. Other threads may turn only the switch
+//! [`TcpConfig::gathering`].
 //!
 //! Boundary rule: sees bytes and addresses; no `unsafe`, and no knowledge of the protocol. The
 //! backend does not encrypt: sealed sessions seal their packets (ADR 12).

@@ -35,9 +35,9 @@ pub enum PacketTransport {
     /// TCP connections, one per pair of loops: for networks that let nothing else through, or whose
     /// own congestion control is wanted (ADR 28). Processes of one host use TCP as well.
     Tcp(TcpConfig),
-    /// libfabric's datagram endpoints, so RDMA NICs; with the cargo feature `fabric`. The loop needs
-    /// the address of one NIC, in [`LoopConfig::ip`] or [`LoopConfig::listen`]. Processes of one
-    /// host use the fabric as well.
+    /// libfabric's datagram endpoints, so RDMA NICs (ADR 7); with the cargo feature `fabric`. The
+    /// loop needs the address of one NIC, in [`LoopConfig::ip`] or [`LoopConfig::listen`].
+    /// Processes of one host use the fabric as well.
     #[cfg(feature = "fabric")]
     Fabric(FabricConfig),
 }

@@ -30,7 +30,7 @@ pub struct ManagedArgs {
     /// Changes of each kind, with `changes` [default: 1000]
     #[arg(long, value_parser = changes)]
     pub changes: Option<usize>,
-    /// Only the points with these labels, for example `8 KiB` of figure 4, or the models of figure 9
+    /// Only the points with these labels, such as `8 KiB` of figure 4 or `MobileNet` of 9
     #[arg(long, value_delimiter = ',')]
     pub points: Vec<String>,
     /// Also write the result as JSON to this file

@@ -4,7 +4,8 @@ use core::net::SocketAddr;
 
 use super::{AcceptParams, ConnectParams, LocalOffer, Recovery, TARGET_ANY, Target};
 use crate::Malformed;
-use crate::address::{Carrier, DataAddress};
+use crate::address::DataAddress;
+use crate::carrier::Carrier;
 use crate::fields::{Reader, Write};
 
 const FLAG_GO_BACK_N: u8 = 1;
