@@ -97,7 +97,7 @@ const LENGTHS: [usize; 8] = [8, 300, 4, 20_000, 8, 1300, 4, 600];
 
 fn long_item(number: i64) -> Msg<Item> {
     let mut item = item("burst", number);
-    item.set_blob(&vec![number as u8; LENGTHS[number as usize % LENGTHS.len()]]);
+    item.set_blob(vec![number as u8; LENGTHS[number as usize % LENGTHS.len()]]);
     item
 }
 
