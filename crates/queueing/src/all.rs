@@ -7,6 +7,9 @@ use std::thread;
 use crate::model::{Model, ModelError};
 use crate::simulate::{Effort, Latency, check, simulate};
 
+/// More threads than any machine has processors for.
+const THREADS_MAX: usize = 1024;
+
 /// Simulates all models. `progress` is told how many are done after each, on the caller's thread.
 /// The results are in the order of the models, and do not depend on the number of threads.
 ///
@@ -26,7 +29,7 @@ pub fn simulate_all(
     let next = || order.lock().expect("no thread panics with it").pop();
     let mut latencies = vec![None; models.len()];
     thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, models.len().max(1)) {
+        for _ in 0..threads.clamp(1, models.len().clamp(1, THREADS_MAX)) {
             let sender = sender.clone();
             let (next, models) = (&next, &models);
             scope.spawn(move || {

@@ -161,7 +161,8 @@ pub enum ModelError {
         /// What it is.
         value: f64,
     },
-    /// So many requests would take longer, in simulated time, than times can be.
+    /// So many requests would be needed, or would take longer, in simulated time, than times can
+    /// be.
     #[error("{requests} requests take too long with {workers} workers at a load of {load}")]
     TooLong {
         /// How many requests.

@@ -75,17 +75,35 @@ pub fn simulate(model: &Model, effort: &Effort) -> Result<Option<Latency>, Model
 /// Checks what [`simulate`] checks.
 pub(crate) fn check(model: &Model, effort: &Effort) -> Result<(), ModelError> {
     model.check()?;
-    let requests = effort.requests_max.max(effort.requests_min);
+    let least = least(model, effort);
+    let requests = effort.requests_max.max(effort.requests_min).max(least);
     let each = requests as f64 / WORLDS as f64 + warm_up(model) as f64;
     let times = each / (model.load * model.workers as f64);
     // Random times are longer or shorter than expected, but not by much.
-    match times * 1.1 < TICKS_MAX as f64 / TICKS {
+    match least <= LEAST_MAX && times * 1.1 < TICKS_MAX as f64 / TICKS {
         true => Ok(()),
         false => {
             let Model { workers, load, .. } = *model;
             Err(ModelError::TooLong { requests, workers, load })
         }
     }
+}
+
+/// A simulation that takes more requests before there is any result is refused.
+const LEAST_MAX: u64 = 2_000_000_000;
+
+/// The requests of a batch, to begin with.
+fn batch(model: &Model, effort: &Effort) -> u64 {
+    let length = effort.requests_min.max(REQUESTS_MIN).div_ceil(WORLDS * BATCHES as u64);
+    // Batches that are too short do not differ enough, and the error would seem small.
+    let longer = warm_up(model).saturating_mul(2);
+    if effort.precision > 0.0 { length.max(longer) } else { length }
+}
+
+/// How many requests there are before the first result.
+fn least(model: &Model, effort: &Effort) -> u64 {
+    let batches = batch(model, effort).saturating_mul(BATCHES as u64);
+    warm_up(model).saturating_add(batches).saturating_mul(WORLDS)
 }
 
 struct Simulation<'a> {
@@ -101,12 +119,7 @@ impl<'a> Simulation<'a> {
     fn new(model: &'a Model, effort: &Effort) -> Simulation<'a> {
         let mut seeds = Rng::new(effort.seed);
         let worlds = (0..WORLDS).map(|_| World::new(model, seeds.next_u64())).collect();
-        let batches = WORLDS * BATCHES as u64;
-        let length = effort.requests_min.max(REQUESTS_MIN).div_ceil(batches);
-        // Batches that are too short do not differ enough, and the error would seem small.
-        let longer = 2 * warm_up(model);
-        let length = if effort.precision > 0.0 { length.max(longer) } else { length };
-        Simulation { model, worlds, batches: Vec::new(), length }
+        Simulation { model, worlds, batches: Vec::new(), length: batch(model, effort) }
     }
 
     fn run(mut self, effort: &Effort) -> Result<Latency, Saturated> {

@@ -1,7 +1,7 @@
 //! What policies do, compared with each other: with the same seed, all of them see the same
 //! requests.
 
-use petasos_queueing::{Effort, Latency, Model, Service, simulate, simulate_all};
+use petasos_queueing::{Effort, Latency, Model, ModelError, Service, simulate, simulate_all};
 
 fn model(service: Service, policy: &str, load: f64, delay: f64) -> Model {
     let discipline = policy.parse().expect("it is a policy");
@@ -110,4 +110,11 @@ fn runs_go_on_until_they_are_precise() {
     assert!(latency.p99.stderr <= precision * latency.p99.value);
     assert!(latency.mean.stderr <= precision / 2.0 * latency.mean.value);
     assert!(latency.requests < 10_000_000, "{latency:?}");
+}
+
+#[test]
+fn what_takes_ages_before_there_is_a_result_is_refused() {
+    let model = model(Service::Exponential, "single", 0.9999, 0.0);
+    let effort = Effort::requests(1, 1);
+    assert!(matches!(simulate(&model, &effort), Err(ModelError::TooLong { .. })));
 }

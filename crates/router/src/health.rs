@@ -16,9 +16,9 @@ const DOUBLINGS_MAX: u32 = 20;
 /// What one worker has failed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Failures {
-    /// Since when failures are counted, and what was served then.
+    /// Since when failures are counted, and what was settled then.
     since: Time,
-    served: u64,
+    settled: u64,
     failed: u64,
     /// Ejections in a row, and when the last one ended or will.
     ejections: u32,
@@ -31,14 +31,22 @@ impl Failures {
         Failures { since: now, ..Failures::default() }
     }
 
-    /// Counts failures. Returns whether the worker is an outlier now.
-    pub(crate) fn count(&mut self, now: Time, failed: u64, served: u64, limits: &Ejection) -> bool {
+    /// Counts failures, which are or will be among what is `settled`. Returns whether the worker is
+    /// an outlier now.
+    pub(crate) fn count(
+        &mut self,
+        now: Time,
+        failed: u64,
+        settled: u64,
+        limits: &Ejection,
+    ) -> bool {
         if now - self.since >= limits.interval {
-            self.begin(now, served);
+            self.begin(now, settled);
         }
-        self.failed += failed;
-        let all = self.failed + (served - self.served);
-        let is_over = self.failed * 100 >= all * u64::from(limits.failed_percent);
+        self.failed = self.failed.saturating_add(failed);
+        let all = self.failed.max(settled - self.settled);
+        let part = |of: u64, percent: u64| u128::from(of) * u128::from(percent);
+        let is_over = part(self.failed, 100) >= part(all, limits.failed_percent.into());
         self.failed >= u64::from(limits.failures_min) && is_over
     }
 
@@ -53,8 +61,8 @@ impl Failures {
     }
 
     /// Counts anew.
-    pub(crate) fn begin(&mut self, now: Time, served: u64) {
-        (self.since, self.served, self.failed) = (now, served, 0);
+    pub(crate) fn begin(&mut self, now: Time, settled: u64) {
+        (self.since, self.settled, self.failed) = (now, settled, 0);
     }
 }
 
@@ -71,10 +79,20 @@ mod tests {
         let limits = Ejection { failures_min: 4, failed_percent: 50, ..Ejection::default() };
         let mut failures = Failures::new(at(0));
         assert!(!failures.count(at(1), 3, 0, &limits), "too few");
-        assert!(!failures.count(at(1), 1, 5, &limits), "4 of 9");
-        assert!(failures.count(at(1), 1, 5, &limits), "5 of 10");
-        assert!(!failures.count(at(10), 1, 5, &limits), "the next interval");
-        assert!(failures.count(at(11), 3, 9, &limits), "4 of 8: what was served before is past");
+        assert!(!failures.count(at(1), 1, 9, &limits), "4 of 9");
+        assert!(failures.count(at(1), 1, 10, &limits), "5 of 10");
+        assert!(!failures.count(at(10), 1, 10, &limits), "the next interval");
+        assert!(failures.count(at(11), 3, 18, &limits), "4 of 8: what was settled before is past");
+    }
+
+    #[test]
+    fn who_fails_everything_is_an_outlier_whatever_the_part() {
+        let limits = Ejection { failures_min: 10, failed_percent: 100, ..Ejection::default() };
+        let mut failures = Failures::new(at(0));
+        // Reports and feedback overtake each other.
+        assert!((1..=9).all(|done| !failures.count(at(1), 1, done, &limits)));
+        assert!(failures.count(at(1), 1, 9, &limits));
+        assert!(failures.count(at(1), u64::MAX, u64::MAX, &limits), "a report of any number");
     }
 
     #[test]

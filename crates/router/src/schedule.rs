@@ -49,10 +49,10 @@ fn due(liveness: &Liveness, worker: &Worker) -> Time {
     all.into_iter().flatten().min().unwrap_or(Time::NEVER)
 }
 
-/// When a worker is silent, if it goes on like this.
+/// When a worker is silent, if it goes on like this. One that was idle has told nothing for long.
 pub(crate) fn silent_at(liveness: &Liveness, worker: &Worker) -> Option<Time> {
     let is_asked = worker.probes >= 2 && !worker.is_silent;
-    is_asked.then_some(worker.heard_at + liveness.lease)
+    is_asked.then_some(worker.heard_at.max(worker.asked_at) + liveness.lease)
 }
 
 /// When a worker without a connection is no member any more.

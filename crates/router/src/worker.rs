@@ -96,6 +96,8 @@ pub(crate) struct Worker {
     pub probe_wait: Duration,
     /// Probes since it was heard.
     pub probes: u64,
+    /// When the first of them was sent.
+    pub asked_at: Time,
     /// The earliest time at which a timer looks at it.
     pub look_at: Time,
     /// Follow from the above: see [`Worker::update`].
@@ -129,6 +131,7 @@ impl Worker {
             quiet_since: Time::ZERO,
             probe_wait: Duration::ZERO,
             probes: 0,
+            asked_at: Time::ZERO,
             look_at: Time::NEVER,
             limit: 0,
             share: 100,
@@ -179,6 +182,9 @@ impl Worker {
 
     /// Counts a probe that is sent now. The next one has twice the time, up to `wait_max`.
     pub(crate) fn probe(&mut self, now: Time, wait_max: Duration) -> u64 {
+        if self.probes == 0 {
+            self.asked_at = now;
+        }
         self.probes += 1;
         self.quiet_since = now;
         self.probe_wait = (self.probe_wait * 2).min(wait_max);
@@ -202,9 +208,11 @@ impl Worker {
         Ok(settled)
     }
 
-    /// When a probe is due: never, while nothing is outstanding, unless the connection is lost.
+    /// When a probe is due: never, while nothing is outstanding, unless it is silent or its
+    /// connection is lost.
     pub(crate) fn probe_at(&self) -> Option<Time> {
-        let is_asked = self.account.outstanding() > 0 || self.lost_at.is_some();
+        let is_away = self.lost_at.is_some() || self.is_silent;
+        let is_asked = self.account.outstanding() > 0 || is_away;
         is_asked.then_some(self.quiet_since + self.probe_wait)
     }
 

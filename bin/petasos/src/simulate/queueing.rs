@@ -87,11 +87,13 @@ pub fn run(args: &QueueingArgs) -> Result<(), Failure> {
 }
 
 fn points(args: &QueueingArgs) -> Result<Vec<Point>, Failure> {
-    let models = models(args);
-    if models.len() > POINTS_MAX {
-        let what = format_args!("these are {} points", models.len());
+    let lists = [args.dist.len(), args.policy.len(), args.loads.len()];
+    let points = lists.into_iter().fold(1, usize::saturating_mul);
+    if points > POINTS_MAX {
+        let what = format_args!("these are {points} points");
         return Err(Failure::with_advice(what, format_args!("{POINTS_MAX} are the most")));
     }
+    let models = models(args);
     let cores = || available_parallelism().map_or(1, usize::from);
     let threads = args.threads.unwrap_or_else(cores);
     let mut progress = Progress::new("simulate queueing", models.len() as u64);
