@@ -114,7 +114,7 @@ fn runs_go_on_until_they_are_precise() {
 
 #[test]
 fn what_takes_ages_before_there_is_a_result_is_refused() {
-    let model = model(Service::Exponential, "single", 0.9999, 0.0);
-    let effort = Effort::requests(1, 1);
-    assert!(matches!(simulate(&model, &effort), Err(ModelError::TooLong { .. })));
+    let model = model(Service::Exponential, "single", 0.998, 0.0);
+    let refused = simulate(&model, &Effort::default());
+    assert!(matches!(refused, Err(ModelError::TooLong { .. })), "{refused:?}");
 }
