@@ -105,7 +105,7 @@ impl TransportSet {
         self.listeners.get(place).is_some_and(|before| *before != kept[place])
     }
 
-    /// The sockets at which others connect to a transport: those of the transport that has its
+    /// The sockets at which others connect to a transport: those that the application has at its
     /// addresses now, or new ones.
     fn sockets(&self, its: &ApplicationTransport) -> Result<Listeners, String> {
         let hosts = self.socket(its, Reach::Hosts)?;
@@ -119,13 +119,12 @@ impl TransportSet {
         reach: Reach,
     ) -> Result<Option<TcpListener>, String> {
         let Some(at) = address(its, reach) else { return Ok(None) };
-        let has_it = |other: &&(&ApplicationTransport, &Transport)| {
-            // Each that asks for any port has one of its own.
-            let is_it = at.port() != 0 || other.0.application == its.application;
-            is_it && address(other.0, reach) == Some(at)
-        };
-        let all: Vec<_> = self.config.applications.iter().zip(&self.transports[1..]).collect();
-        if let Some((_, transport)) = all.iter().find(has_it) {
+        // Only with itself: who has connected to an application gets to no other one.
+        let mut all = self.config.applications.iter().zip(&self.transports[1..]);
+        let before = all.find(|(before, _)| before.application == its.application);
+        if let Some((before, transport)) = before
+            && address(before, reach) == Some(at)
+        {
             let shared = transport.share_listeners();
             let shared = shared.map_err(|error| format!("cannot share {at}: {error}"))?;
             let found = shared.into_iter().find(|(of, _)| *of == reach);

@@ -75,6 +75,9 @@ impl Leaving {
         let mut has_moved = false;
         self.transports.retain_mut(|(transport, until)| {
             let is_over = transport.within(|transport| {
+                if transport.is_unpublished(hub) {
+                    transport.publish(hub);
+                }
                 has_moved |= transport.turn(hub, now);
                 let is_late = now >= *until;
                 if is_late {

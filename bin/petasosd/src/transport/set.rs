@@ -298,13 +298,18 @@ fn of_application<'a>(
     of_one: &ApplicationTransport,
     listener: ListenerId,
 ) -> Result<One<'a>, String> {
+    let service = of_service(config, of_one.carrier.unwrap_or(config.carrier))?;
+    // A fabric needs the address of one NIC.
+    let nic = config.nic.or(of_one.listen.or(config.listen).map(|listen| listen.ip()));
+    let is_fabric = of_one.carrier.unwrap_or(config.carrier) == Carrier::Fabric;
     Ok(One {
         listen: of_one.listen,
         listen_grpc: of_one.listen_grpc,
+        nic: nic.filter(|_| is_fabric),
         security: of_one.security().unwrap_or(&config.security).clone(),
         listener,
         vouches: of_one.certificate.is_none(),
-        ..of_service(config, of_one.carrier.unwrap_or(config.carrier))?
+        ..service
     })
 }
 

@@ -131,6 +131,16 @@ fn adr21_transports_come_and_go_and_a_plan_that_fails_leaves_them_as_they_were()
     write(&there, &[LISTEN, &application("shop", &taken)].concat());
     let (_, why) = operator.fails(&[&reload]);
     assert!(why.contains("application `shop`: cannot listen at"), "{why}");
+    // Or another application: its callers are not to be shared.
+    let bank_at = format!("listen = \"{added}\"\n");
+    for same in [
+        [application("shop", &bank_at), application("bank", &bank_at)],
+        [application("shop", &bank_at), String::new()],
+    ] {
+        write(&there, &[LISTEN, &same.concat()].concat());
+        let (_, why) = operator.fails(&[&reload]);
+        assert!(why.contains("application `shop`: cannot listen at"), "{why}");
+    }
     assert_eq!((greet("shop"), greet("bank")), (said("shop"), said("bank")));
     // Without a transport of its own, it is called where all are.
     write(&there, LISTEN);
