@@ -120,7 +120,7 @@ impl Configuration {
         let (peers, transports) = (self.options.peers(), Vec::new());
         let mut live = self.live(Before { plugins: &plugins, rules: &[] })?;
         let quotas = Quotas::default();
-        live.whole.get_or_insert_with(|| Whole { names, quotas, peers, transports });
+        live.whole.get_or_insert(Whole { names, quotas, peers, transports });
         Ok(live)
     }
 
