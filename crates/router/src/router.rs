@@ -90,8 +90,9 @@ impl<T> Router<T> {
         admission
     }
 
-    /// Takes a request and decides about it at once, if nothing waits and a worker is free: what
-    /// [`Router::handle_request`] and [`Router::poll`] together do, for less.
+    /// Takes a request and decides about it at once, if nothing waits before it and a worker is
+    /// free: what [`Router::handle_request`] and [`Router::poll`] together do, for less, and also
+    /// if the queue is full of requests for a primary that has no slot.
     ///
     /// # Errors
     /// If it is not given at once: what became of it.
@@ -104,7 +105,10 @@ impl<T> Router<T> {
     ) -> Result<Assignment<T>, Admission<T>> {
         let is_plain = request.affinity == Affinity::Any && request.expires > now;
         let holds = self.config.hold.is_some() && self.workers.idle == 0;
-        if !is_plain || holds || self.queue.len() > 0 {
+        // Requests that wait for a primary that has no slot keep nobody else waiting.
+        let is_later = self.queue.len() > 0
+            && (self.queue.line_len(Line::Shared) > 0 || self.workers.free_primary().is_some());
+        if !is_plain || holds || is_later {
             return Err(self.handle_request(now, request));
         }
         let Some(index) = self.workers.choose(rng) else {

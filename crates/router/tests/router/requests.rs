@@ -118,3 +118,21 @@ fn nothing_is_due_in_a_router_without_work() {
     assert_eq!(refused, Admission::Refused(1, Refusal::Nobody), "all drain");
     assert_eq!(bench.router.counts().unwanted, 1);
 }
+
+#[test]
+fn a_queue_full_of_requests_for_a_busy_primary_keeps_other_workers_at_work() {
+    let config = Config { waiting_max: 2, ..Config::default() };
+    let (mut bench, workers) = Bench::with_workers(&config, &[1, 1]);
+    assert!(bench.router.set_primary(Some(workers[0])));
+    let write = |token| Request { affinity: Affinity::Primary, ..Request::new(token) };
+    bench.request(write(0));
+    assert_eq!(bench.tokens(), [0]);
+    (1..3).for_each(|token| bench.request(write(token)));
+    assert_eq!(bench.route(3), Ok(workers[1]), "the queue is full, and the other idle");
+    assert!(matches!(bench.route(4), Err(Admission::Refused(4, Refusal::Full))));
+    bench.tell(workers[0], 1, 1, 1);
+    bench.tell(workers[1], 1, 1, 1);
+    // What can be given now goes first.
+    assert!(bench.route(5).is_err());
+    assert_eq!(bench.tokens(), [1]);
+}

@@ -50,6 +50,12 @@ impl Bench {
         assert_eq!(self.router.handle_request(self.now, request), Admission::Admitted);
     }
 
+    /// A request that is given at once, if nothing is before it.
+    pub fn route(&mut self, token: u32) -> Result<WorkerId, Admission<u32>> {
+        let given = self.router.route(self.now, Request::new(token), &mut self.rng);
+        given.map(|given| given.worker)
+    }
+
     /// All decisions that are due.
     pub fn outputs(&mut self) -> Vec<Output<u32>> {
         core::iter::from_fn(|| self.router.poll(self.now, &mut self.rng)).collect()
