@@ -93,6 +93,7 @@ impl Normal {
     /// The coefficients of the first `size` terms, and the first element of the inverse; none if
     /// the equations have no single solution. Gauss and Jordan's elimination with pivots.
     fn solve(mut self, size: usize) -> Option<([f64; TERMS], f64)> {
+        let scales: [f64; TERMS] = core::array::from_fn(|term| self.rows[term][term]);
         let rows = &mut self.rows[..size];
         rows[0][TERMS + 1] = 1.0;
         for column in 0..size {
@@ -100,7 +101,8 @@ impl Normal {
             let pivot = (column..size).max_by(|a, b| largest(a).total_cmp(&largest(b)))?;
             rows.swap(column, pivot);
             let pivot = rows[column];
-            if pivot[column].abs() < 1e-300 {
+            // What is left of a term that others explain is rounding.
+            if pivot[column].abs() <= 1e-12 * scales[column] {
                 return None;
             }
             for row in (0..size).filter(|row| *row != column) {
@@ -167,6 +169,14 @@ mod tests {
         });
         let estimate = controlled_mean(&observations);
         assert!((estimate.value - 7.0).abs() < 0.05 && estimate.stderr < 0.02, "{estimate:?}");
+    }
+
+    #[test]
+    fn without_a_single_solution_controls_are_not_used() {
+        let mut rng = Rng::new(10);
+        let mut observations = observed(&mut rng, 64, 1.0);
+        observations.iter_mut().for_each(|of| of.controls[2] = 3.0 * of.controls[1]);
+        assert_eq!(controlled_mean(&observations), mean(&observations));
     }
 
     #[test]

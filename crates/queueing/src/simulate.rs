@@ -23,6 +23,9 @@ const GROWTH_MIN: f64 = 0.005;
 /// The least requests of a point: below them, batches would be too short to tell an error.
 const REQUESTS_MIN: u64 = 64_000;
 
+/// A simulation that takes more requests before there is any result is refused.
+const LEAST_MAX: u64 = 2_000_000_000;
+
 /// How long to simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
@@ -88,9 +91,6 @@ pub(crate) fn check(model: &Model, effort: &Effort) -> Result<(), ModelError> {
         }
     }
 }
-
-/// A simulation that takes more requests before there is any result is refused.
-const LEAST_MAX: u64 = 2_000_000_000;
 
 /// The requests of a batch, to begin with.
 fn batch(model: &Model, effort: &Effort) -> u64 {
