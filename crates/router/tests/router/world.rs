@@ -125,11 +125,8 @@ impl World {
     fn request(&mut self) {
         let token = self.next_token;
         self.next_token += 1;
-        let affinity = match self.rng.below(5) {
-            0 => Affinity::Primary,
-            1 => Affinity::Key(self.rng.below(20)),
-            _ => Affinity::Any,
-        };
+        let key = Affinity::Key(self.rng.below(20));
+        let affinity = [Affinity::Primary, key, Affinity::Any][self.rng.below(5).min(2) as usize];
         let priority = self.rng.below(3) as u8;
         let life = TRIP * self.rng.below(10) as u32;
         let expires = if self.rng.chance(0.2) { self.now + life } else { Time::NEVER };
@@ -144,7 +141,8 @@ impl World {
         if self.rng.chance(0.5) {
             match self.router.route(self.now, request, &mut self.rng) {
                 Ok(given) => {
-                    assert!(self.waiting.is_empty() && affinity == Affinity::Any);
+                    let is_first = self.waiting.values().all(|other| other.is_for_primary);
+                    assert!(is_first && affinity == Affinity::Any);
                     self.waiting.insert(token, waiting);
                     self.give(given.token, given.worker, given.number);
                 }
