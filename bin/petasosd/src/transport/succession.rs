@@ -43,6 +43,11 @@ impl Transport {
         }
     }
 
+    /// Whether others can connect.
+    pub(super) fn accepts(&self) -> bool {
+        self.succession.accepts
+    }
+
     /// Descriptors of the sockets at which others than this host's connect, for the process that
     /// takes over.
     ///
@@ -69,15 +74,53 @@ impl Transport {
         if self.local_address().is_none() && self.local_grpc_target().is_none() {
             return self.handles.is_empty();
         }
-        let Some(left_at) = self.succession.left_at.filter(|at| now >= *at + STAY) else {
-            return false;
-        };
+        let Some(left_at) = self.succession.left_at else { return false };
         if now >= left_at + REFUSED_AFTER && !self.succession.refuses {
             self.succession.refuses = true;
             self.event_loop.refuse_requests();
         }
+        if now < left_at + STAY {
+            return false;
+        }
         let is_left = self.event_loop.served_sessions() == 0;
         let is_over = self.succession.refuses && self.event_loop.is_idle();
         self.handles.is_empty() && (is_left || is_over) && self.grpc.is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use petasos::{PacketTransport, Security};
+    use petasos_service::ListenerId;
+
+    use super::super::config::{One, Peers};
+    use super::*;
+
+    #[test]
+    fn who_knows_no_successors_is_refused_after_a_second_and_can_still_hear_of_one() {
+        let config = One {
+            listen: Some("127.0.0.1:0".parse().expect("an address")),
+            listen_grpc: None,
+            grpc_message_bytes: None,
+            packets: PacketTransport::default(),
+            nic: None,
+            security: Security::default(),
+            peers: &Peers::default(),
+            listener: ListenerId::default(),
+            vouches: true,
+        };
+        let mut transport = Transport::new(config, None).expect("loopback has ports");
+        let left_at = Time::from_nanos(1);
+        transport.within(|transport| {
+            assert!(!transport.has_nothing_left(left_at), "it was not taken over from");
+            transport.hand_over(Duration::from_secs(9), left_at);
+            let mut after = |time| {
+                let is_over = transport.has_nothing_left(left_at + time);
+                (transport.succession.refuses, is_over)
+            };
+            assert_eq!(after(REFUSED_AFTER - Duration::from_millis(1)), (false, false));
+            assert_eq!(after(REFUSED_AFTER), (true, false));
+            assert_eq!(after(STAY), (true, true));
+        });
     }
 }
