@@ -13,6 +13,7 @@ mod undo;
 use petasos::{Code, Msg};
 use petasos_admin::{ChangeRequest, StepMut};
 
+use crate::load::{LAST, Load};
 use crate::support::Daemon;
 pub use operator::Operator;
 
@@ -37,25 +38,8 @@ pub fn plan(steps: &[&dyn Fn(StepMut<'_>)]) -> Msg<ChangeRequest> {
 fn engines_change_while_calls_run_and_no_call_is_lost_or_repeated() {
     let daemon = Daemon::start("changes", None);
     let operator = Operator::of(&daemon);
-    let server = daemon.serve_until("server", "stop");
-    let (ready, wait) = std::sync::mpsc::channel();
-    let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let mut client = daemon.attach("client");
-    let calls = std::thread::spawn(move || {
-        let target = client.target("greeter");
-        let mut count = 0;
-        while stopped.try_recv().is_err() {
-            for _ in 0..32 {
-                client.begin(target, &count.to_string());
-                count += 1;
-            }
-            assert!((0..32).all(|_| client.next_status() == 0));
-            let _ = ready.send(());
-        }
-        assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
-        count
-    });
-    wait.recv().unwrap();
+    let server = daemon.serve_until("server", LAST);
+    let load = Load::begin(daemon.attach("client"), "greeter");
     for round in 0..20 {
         for application in ["client", "server"] {
             let other = format!(r#"{{"rate_per_s": {}, "burst": 2}}"#, 10_000 + round);
@@ -94,13 +78,7 @@ fn engines_change_while_calls_run_and_no_call_is_lost_or_repeated() {
             assert_eq!(operator.engines(application), []);
         }
     }
-    stop.send(()).unwrap();
-    let count: i32 = calls.join().unwrap();
-    let mut names = server.join().unwrap();
-    assert_eq!(names.pop().as_deref(), Some("stop"));
-    let mut served: Vec<i32> = names.iter().map(|name| name.parse().unwrap()).collect();
-    served.sort_unstable();
-    assert!(served == (0..count).collect::<Vec<_>>(), "each once: {} of {count}", served.len());
+    load.end(server);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod cluster;
 mod configuration;
 mod flips;
 mod identity;
+mod load;
 mod plugins;
 mod process;
 mod processor;

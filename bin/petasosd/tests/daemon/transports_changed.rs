@@ -1,13 +1,13 @@
 //! Transports of applications that a reload adds, replaces and removes while calls run (ADR 21).
 
 use std::cell::RefCell;
-use std::sync::mpsc;
 
 use petasos::Code;
 use petasos_admin::StepMut;
 
 use crate::admin::Operator;
 use crate::certificates::Authority;
+use crate::load::{LAST, Load};
 use crate::servers::until;
 use crate::support::*;
 use crate::transports::{application, tls};
@@ -55,40 +55,16 @@ fn adr21_a_transport_is_replaced_while_calls_run_and_none_is_lost_or_repeated() 
     let (there, at) = there("replaced-there", LISTEN);
     let (here, _) =
         Daemon::start_reached("replaced-here", None, "127.0.0.1:0", &[("shop", &at[1])]);
-    let server = there.serve_as("shop", "a", "stop");
-    let (ready, batches) = mpsc::channel();
-    let (stop, stopped) = mpsc::channel::<()>();
-    let mut client = here.attach_caller("client");
-    let calls = std::thread::spawn(move || {
-        let target = client.target("shop");
-        let mut count = 0;
-        while stopped.try_recv().is_err() {
-            for _ in 0..32 {
-                client.begin(target, &count.to_string());
-                count += 1;
-            }
-            let statuses: Vec<_> = (0..32).map(|_| client.next_status()).collect();
-            assert_eq!(statuses, [0; 32], "none fails");
-            let _ = ready.send(());
-        }
-        assert_eq!(client.greet(target, "stop"), Ok("hello, stop".to_owned()));
-        count
-    });
+    let server = there.serve_as("shop", "a", LAST);
+    let load = Load::begin(here.attach_caller("client"), "shop");
     let operator = Operator::of(&there);
     for round in 0..10 {
         let grpc = if round % 2 == 0 { "listen-grpc = \"127.0.0.1:0\"\n" } else { "" };
         write(&there, &[LISTEN, &application("shop", &[LISTEN, grpc].concat())].concat());
         operator.change(&[&reload]);
-        batches.try_iter().for_each(drop);
-        (0..3).for_each(|_| batches.recv().unwrap());
+        load.await_bursts(3);
     }
-    stop.send(()).unwrap();
-    let count: i32 = calls.join().unwrap();
-    let mut names = server.join().unwrap();
-    assert_eq!(names.pop().as_deref(), Some("stop"));
-    let mut served: Vec<i32> = names.iter().map(|name| name.parse().unwrap()).collect();
-    served.sort_unstable();
-    assert!(served == (0..count).collect::<Vec<_>>(), "each once: {} of {count}", served.len());
+    load.end(server);
 }
 
 #[test]
