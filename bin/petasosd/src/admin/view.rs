@@ -17,7 +17,6 @@ use crate::processor::Allowance;
 use crate::quotas::Quota;
 use crate::reports::name_numbers;
 use crate::runtime::set::State;
-use crate::transport::Carrier;
 
 /// The longest report of a policy, in bytes; a longer one is left out.
 const REPORT_BYTES_MAX: usize = 256 << 10;
@@ -297,11 +296,7 @@ pub fn transport(world: &World<'_>) -> Msg<proto::GetTransportResponse> {
     let mut response = proto::GetTransportResponse::new();
     let mut edit = response.edit();
     if let Some(packets) = &world.control.packets {
-        edit.set_carrier(match packets.by {
-            Carrier::Datagrams => "datagrams",
-            Carrier::Tcp => "tcp",
-            Carrier::Fabric => "fabric",
-        });
+        edit.set_carrier(packets.by.name());
         if let Some(gathering) = &packets.gathering {
             edit.set_gathered(gathering.is_on());
         }

@@ -24,6 +24,13 @@ pub enum Carrier {
     Fabric,
 }
 
+impl Carrier {
+    /// What `--transport` calls it.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 /// Where calls come in, and where they go.
 #[derive(Clone, Debug, Default)]
 pub struct TransportConfig {
