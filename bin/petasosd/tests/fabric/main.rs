@@ -2,11 +2,12 @@
 //! kernel sockets.
 #![cfg(feature = "fabric")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
-#![allow(dead_code, reason = "other tests use more of what they share with this one")]
 
 #[path = "../facade/replaced/chain.rs"]
+#[allow(dead_code, reason = "the tests of replacements use more of it")]
 mod chain;
 #[path = "../facade/support.rs"]
+#[allow(dead_code, reason = "the tests of the facade use more of it")]
 mod support;
 #[path = "../facade/replaced/traffic.rs"]
 mod traffic;
