@@ -68,7 +68,7 @@ const BUSY_EVERY: Duration = Duration::from_micros(2);
 const IDLE_EVERY: Duration = Duration::from_millis(1);
 /// Calls come one after another: so long after one, the next is looked for as if it were there.
 const WARM: Duration = Duration::from_millis(1);
-/// Turns at a time before the daemon sleeps.
+/// Turns at a time before the daemon sleeps, or a transport goes.
 const TURNS_MAX: u32 = 64;
 
 /// How a call that is not over goes on.
@@ -189,6 +189,11 @@ impl Transport {
     /// Where other hosts call, if anywhere.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.event_loop.local_address()
+    }
+
+    /// Where others connect.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.local_address().into_iter().chain(self.grpc.local_address())
     }
 
     /// What counts what the port of gRPC clients refuses, if there is one.

@@ -52,7 +52,8 @@ impl Changer<'_, '_> {
         if let Some(before) = before.map_err(StepError::Configuration)? {
             self.undo(Undo::Peers(Box::new(before)));
         }
-        self.world.may_change_transports().map_err(StepError::Configuration)?;
+        let may = self.world.transport.as_ref().map(|transport| transport.may_become(&transports));
+        may.transpose().map_err(StepError::Configuration)?;
         let before = self.world.set_transports(transports);
         if let Some(before) = before.map_err(StepError::Configuration)? {
             self.undo(Undo::Transports(before));
@@ -120,10 +121,6 @@ impl World<'_> {
             None if peers.peers.is_empty() => Ok(None),
             None => Err(NO_HOSTS.to_owned()),
         }
-    }
-
-    fn may_change_transports(&self) -> Result<(), String> {
-        self.transport.as_ref().map_or(Ok(()), |transport| transport.may_change())
     }
 
     /// Gives applications transports of their own in the place of those that there are. Gives

@@ -23,7 +23,7 @@ use crate::takeover::Reach;
 /// With so many that leave, no other has to.
 const LEAVING_MAX: usize = 64;
 /// How often, and after what time again, an address is tried that a transport is leaving.
-const CLOSING_LOOKS: u32 = 10;
+const CLOSING_LOOKS: u32 = 500;
 const CLOSING_LOOK: Duration = Duration::from_millis(1);
 
 /// What is open before it takes effect.
@@ -62,11 +62,15 @@ impl TransportSet {
         }
         self.listeners = listeners;
         self.take_effect(hub);
+        // A process that takes over lets others connect when its applications are there.
+        let accepts = self.transports[0].accepts();
         for place in new {
             // Who connects finds what is served.
             self.transports[place].within(|transport| {
                 transport.publish(hub);
-                transport.accept();
+                if accepts {
+                    transport.accept();
+                }
             });
         }
         for (_, old) in of_now {
@@ -83,11 +87,13 @@ impl TransportSet {
         for listener in &mut listeners {
             *listener = listener.take().filter(|name| has_address(name));
         }
-        let is_leaving =
-            |id: ListenerId| self.leaving.has_listener(id) || self.loses(id, &listeners);
-        let mut known = listeners.clone();
+        // Also one that its application loses now: until then, that one's transport has it.
+        let is_in_use = |id: ListenerId| {
+            let is_there = self.transports.iter().any(|transport| transport.listener == id);
+            is_there || self.leaving.has_listener(id)
+        };
         let transports = wanted.iter().map(|its| {
-            let listener = listener_of(its, &mut known, is_leaving);
+            let listener = listener_of(its, &mut listeners, is_in_use);
             if self.config.applications.contains(its) {
                 return Ok(None);
             }
@@ -96,13 +102,7 @@ impl TransportSet {
             open(&self.config, its, listener, Some(taken)).map(Some)
         });
         let transports = transports.collect::<Result<_, String>>()?;
-        Ok(Opened { transports, listeners: known })
-    }
-
-    /// Whether a listener had an application until now that it has no more.
-    fn loses(&self, id: ListenerId, kept: &[Option<Arc<str>>]) -> bool {
-        let place = usize::from(id.0) - 1;
-        self.listeners.get(place).is_some_and(|before| *before != kept[place])
+        Ok(Opened { transports, listeners })
     }
 
     /// The sockets at which others connect to a transport: those that the application has at its
@@ -134,11 +134,13 @@ impl TransportSet {
         bound.map(Some).map_err(|error| format!("cannot listen at {at}: {error}"))
     }
 
-    /// Listens at an address. If a transport that leaves has had it, its own thread closes that.
+    /// Listens at an address. If a transport that leaves has had it, its own thread closes that,
+    /// soon.
     fn bind(&self, at: SocketAddr) -> io::Result<TcpListener> {
-        for _ in 0..CLOSING_LOOKS {
+        let looks = if self.leaving.has_address(at) { CLOSING_LOOKS } else { 0 };
+        for _ in 0..looks {
             match TcpListener::bind(at) {
-                Err(error) if error.kind() == ErrorKind::AddrInUse && !self.leaving.is_empty() => {
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {
                     std::thread::sleep(CLOSING_LOOK);
                 }
                 bound => return bound,
@@ -147,16 +149,17 @@ impl TransportSet {
         TcpListener::bind(at)
     }
 
-    /// Whether other transports may take the place of those that there are.
+    /// Whether these transports may take the place of those that there are.
     ///
     /// # Errors
     /// Too many still leave: a text about that.
-    pub fn may_change(&self) -> Result<(), String> {
+    pub fn may_become(&self, wanted: &[ApplicationTransport]) -> Result<(), String> {
         match self.leaving.len() {
-            ..LEAVING_MAX => Ok(()),
-            left => Err(format!(
-                "{left} transports that were replaced still end what is under way: try again later"
+            LEAVING_MAX.. if self.config.applications != wanted => Err(format!(
+                "{LEAVING_MAX} transports that were replaced still end what is under way: try \
+                 again later"
             )),
+            _ => Ok(()),
         }
     }
 }

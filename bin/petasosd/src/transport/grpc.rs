@@ -17,6 +17,7 @@ mod port;
 mod serving;
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::Poll;
@@ -90,6 +91,11 @@ impl Grpc {
         let port = listen.map(|listen| Port::open(listen, security, &inbox)).transpose()?;
         let leaving = Rooms::new(OUTGOING_MAX, OUTGOING_OF_ONE_MAX);
         Ok(Grpc { inbox, heard: 0, leaving, client: client_config(security)?, port })
+    }
+
+    /// Where gRPC clients connect, if anywhere.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.port.as_ref().map(Port::address)
     }
 
     /// Where gRPC clients call, if anywhere: a target.

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a transport that leaves takes no call of an application of this host.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use petasos::Status;
@@ -14,7 +15,7 @@ use petasos_service::{Hub, ListenerId, Memory, RemoteCall, RemoteCalls};
 
 use super::messages::failure;
 use super::relayed::refusal;
-use super::{Handle, Transport};
+use super::{Handle, TURNS_MAX, Transport};
 
 /// While transports leave, the daemon looks at them so often at least.
 const LOOK: Duration = Duration::from_millis(10);
@@ -44,6 +45,11 @@ impl Leaving {
     /// Whether calls may still come in at a listener.
     pub(super) fn has_listener(&self, id: ListenerId) -> bool {
         self.iter().any(|transport| transport.listener == id)
+    }
+
+    /// Whether others have connected there.
+    pub(super) fn has_address(&self, at: SocketAddr) -> bool {
+        self.iter().any(|transport| transport.addresses().any(|had| had == at))
     }
 
     /// The transport that a call is with.
@@ -82,6 +88,8 @@ impl Leaving {
                 let is_late = now >= *until;
                 if is_late {
                     transport.give_up_all(hub, now);
+                    // What they are told leaves with it.
+                    transport.event_loop.turn_ready(TURNS_MAX);
                 }
                 is_late || transport.has_nothing_left(now)
             });

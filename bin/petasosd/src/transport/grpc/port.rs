@@ -134,6 +134,11 @@ impl Port {
         self.refusals.clone()
     }
 
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// What clients call.
     pub fn target(&self) -> String {
         let scheme = if self.is_secure { "grpcs" } else { "grpc" };
