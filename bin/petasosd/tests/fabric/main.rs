@@ -10,6 +10,7 @@ mod chain;
 #[allow(dead_code, reason = "the tests of the facade use more of it")]
 mod support;
 #[path = "../facade/replaced/traffic.rs"]
+#[allow(dead_code, reason = "the tests of replacements have other load")]
 mod traffic;
 
 use std::net::SocketAddr;
