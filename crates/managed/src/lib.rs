@@ -9,8 +9,9 @@
 //! # Invariants
 //!
 //! - Nothing here waits.
-//! - The bytes of a request are copied into the send heap once. A short message is copied out of
-//!   the receive heap once, and a long unary message is read in place (`kept`).
+//! - The bytes of a request are copied into the send heap once; those of a long leaf are not, if
+//!   the program has written them there (`buffers`). A short message is copied out of the receive
+//!   heap once, and a long unary message is read in place (`kept`).
 //! - Data for which the heap or the ring has no room waits in order. The carrier begins no more
 //!   calls than the service allows.
 //! - The carrier converts only messages in protobuf's encoding. Only callers and servers without a
@@ -21,6 +22,7 @@
 
 mod again;
 mod asks;
+mod buffers;
 mod carrier;
 mod config;
 mod connecting;
@@ -32,6 +34,8 @@ mod link;
 mod numbers;
 mod services;
 
+pub use buffers::ProgramBuffers;
 pub use carrier::Carrier;
 pub use config::{ConfigError, ServiceConfig};
+pub use petasos_shm::Buffer;
 pub use services::Description;

@@ -16,9 +16,10 @@ use petasos_attach::{Attachment, Changed, Ended, Lane, LaneError, PushError};
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_endpoint::Notifier;
-use petasos_shm::HeapKind;
+use petasos_shm::{Buffers, HeapKind};
 
 use crate::again::Again;
+use crate::buffers::LinkBuffers;
 use crate::flow::Flow;
 use crate::kept::KeptMessages;
 
@@ -70,8 +71,11 @@ pub(crate) struct Link {
     kept: KeptMessages,
     /// Calls that were begun, ever.
     begun: u64,
+    buffers: LinkBuffers,
     /// The bytes of an extent that was asked for; 0 if none was.
     grows: u64,
+    /// It was asked for buffers, not for `blocks`.
+    grows_buffers: bool,
     /// The service gives no extent of so many bytes or more.
     refused_bytes: u64,
     /// The service has closed its end of the lane; what it has said before can be heard.
@@ -86,6 +90,9 @@ impl Link {
     /// If the attachment's lanes were taken.
     pub(crate) fn new(mut attachment: Attachment, notifier: Notifier) -> Link {
         let kept_bytes_max = attachment.limits().receive.quota_bytes / KEPT_PART;
+        let quota_bytes = attachment.limits().send.quota_bytes;
+        let send = attachment.heap(HeapKind::Send);
+        let buffers = LinkBuffers::new(send, quota_bytes, notifier.clone());
         let lane = attachment.take_lanes().swap_remove(0);
         Link {
             attachment,
@@ -96,8 +103,10 @@ impl Link {
             early: None,
             released: Released::new(),
             kept: KeptMessages::new(kept_bytes_max, notifier),
+            buffers,
             begun: 0,
             grows: 0,
+            grows_buffers: false,
             refused_bytes: u64::MAX,
             is_gone: false,
             is_dozing: false,
@@ -119,6 +128,11 @@ impl Link {
         if self.grows == 0 && self.attachment.begin_grow(HeapKind::Send, GROW_BYTES).is_some() {
             self.grows = GROW_BYTES;
         }
+    }
+
+    /// Buffers for the program.
+    pub(crate) fn buffers(&self) -> &Buffers {
+        self.buffers.shared()
     }
 
     /// What may be under way of a new stream.
@@ -156,9 +170,18 @@ impl Link {
     pub(crate) fn hear(&mut self) -> Result<Option<Changed>, LinkError> {
         let changed = self.attachment.poll()?;
         match &changed {
+            Some(Changed::Grown(HeapKind::Send, extent)) if self.grows_buffers => {
+                let given = self.attachment.give(extent.offset, self.buffers.shared());
+                given.expect("it was just mapped");
+                (self.grows, self.grows_buffers) = (0, false);
+            }
             Some(Changed::Grown(HeapKind::Send, extent)) => {
                 self.blocks.add(extent.offset, extent.bytes);
                 self.grows = 0;
+            }
+            Some(Changed::NotGrown(_)) if self.grows_buffers => {
+                self.buffers.shared().complete();
+                (self.grows, self.grows_buffers) = (0, false);
             }
             Some(Changed::NotGrown(_)) => {
                 self.refused_bytes = self.refused_bytes.min(self.grows.max(1));
@@ -167,6 +190,17 @@ impl Link {
             _ => {}
         }
         Ok(changed)
+    }
+
+    /// Asks for memory that the program wants for buffers.
+    fn grow_buffers(&mut self) {
+        if self.grows > 0 {
+            return;
+        }
+        let Some(wanted) = self.buffers.take_wanted() else { return };
+        if self.attachment.begin_grow(HeapKind::Send, wanted).is_some() {
+            (self.grows, self.grows_buffers) = (wanted, true);
+        }
     }
 
     /// Until when a descriptor waits for its extent.
@@ -273,6 +307,11 @@ impl Link {
         start: usize,
         bytes: usize,
     ) -> Result<Contents, NoRoom> {
+        if from.has_tail()
+            && let Some(image) = self.buffers.send(from, start, bytes)
+        {
+            return Ok(image);
+        }
         let place = self.allocate(bytes)?;
         self.write_part(place, from, start, bytes);
         Ok(Contents { offset: place + ROOT_AT, bytes: bytes as u32 })
@@ -287,7 +326,9 @@ impl Link {
 
     /// Takes an image back that no descriptor has named.
     pub(crate) fn take_image_back(&mut self, image: Contents) {
-        self.free(image.offset - ROOT_AT);
+        if !self.buffers.end(image.offset) {
+            self.free(image.offset - ROOT_AT);
+        }
     }
 
     /// Appends what lies in the receive heap, and releases it.
@@ -409,6 +450,9 @@ impl Link {
 
     fn free_released(&mut self, released: &Released) -> Result<(), LinkError> {
         for token in released.tokens() {
+            if self.buffers.end(*token) {
+                continue;
+            }
             // Messages are named by their root structs, metadata by their start.
             let freed = self.blocks.free(token - token % 16);
             freed.map_err(|_| LinkError::Service("it released what it does not have"))?;
@@ -426,6 +470,7 @@ impl Link {
         for dropped in self.kept.take_dropped() {
             self.release(dropped);
         }
+        self.grow_buffers();
         if !self.released.tokens().is_empty() {
             let released = std::mem::replace(&mut self.released, Released::new());
             self.push(Descriptor::Release(released));

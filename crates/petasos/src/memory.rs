@@ -1,4 +1,8 @@
-//! Accounting for the process's long buffers.
+//! Buffers for long messages, and accounting for the process's long buffers.
+//!
+//! A long `bytes` field is sent without a copy between the message and the transport. With a
+//! managed service there is one: the service has to see the bytes. A [`Buffer`] from
+//! [`Channel::buffer`](crate::Channel::buffer) or [`Buffer::for_response`] lies where it sees them.
 //!
 //! All buffers of 16 KiB or more are counted: those of requests whose handlers wait, of streams, of
 //! gRPC connections, and of messages that the program builds. When they reach the limit, the
@@ -13,4 +17,7 @@
 //! print!("{}", usage.to_prometheus());
 //! ```
 
+mod buffer;
+
+pub use buffer::Buffer;
 pub use petasos_buf::memory::{MemoryUsage, set_limit, usage};

@@ -48,6 +48,15 @@ impl Origin {
         }
     }
 
+    /// The number of the loop that has the session over which the request came.
+    pub fn loop_id(&self) -> Option<u32> {
+        match self {
+            Origin::Session { loop_id, .. } => Some(*loop_id),
+            Origin::Watched(call) => call.origin.loop_id(),
+            _ => None,
+        }
+    }
+
     /// The peer that sent the request; `None` at the end that made it, and once the session is
     /// gone.
     pub fn peer(&self) -> Option<Peer> {

@@ -26,6 +26,7 @@ pub(crate) fn set_up(
 ) {
     let mut carrier = Carrier::new(service, LAYOUT_VERSION as u16, notifier);
     address.into_iter().for_each(|address| carrier.serve_at(address));
+    local.shared.set_buffers(carrier.buffers());
     local.managed.set(carrier);
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use petasos_managed::Buffer;
 use petasos_rpc::current;
 
 use super::shared::{Command, Shared};
@@ -29,6 +30,11 @@ pub fn send(loop_id: u32, command: Command) {
         Some(shared) => shared.send(command),
         None => command.decline(),
     }
+}
+
+/// Memory that the managed service of a loop reads; see `ProgramBuffers::allocate`.
+pub fn buffer(loop_id: u32, bytes: usize) -> Option<Buffer> {
+    shared_of(loop_id)?.buffers()?.allocate(bytes)
 }
 
 /// The part of a loop that other threads use, if a loop with this number still exists.

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use core::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_call::Status;
 use petasos_endpoint::{Notifier, ServerSessionId};
+use petasos_managed::ProgramBuffers;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::settings::ChannelInfo;
 
@@ -90,6 +91,8 @@ pub struct Shared {
     channels: Mutex<Numbers>,
     /// The clients of sessions, by the session's index.
     clients: Mutex<Vec<Option<(ServerSessionId, Peer)>>>,
+    /// Of a loop whose calls go through the managed service.
+    buffers: OnceLock<ProgramBuffers>,
     /// Counts of turns in which tasks took too long.
     pub slow: SlowCounts,
 }
@@ -118,8 +121,19 @@ impl Shared {
             mailbox: Mutex::new(Some(Mailbox::default())),
             channels: Mutex::default(),
             clients: Mutex::default(),
+            buffers: OnceLock::new(),
             slow: SlowCounts::default(),
         }
+    }
+
+    /// Where programs take memory from that the managed service reads. `None` if there is no
+    /// service.
+    pub fn buffers(&self) -> Option<&ProgramBuffers> {
+        self.buffers.get()
+    }
+
+    pub(crate) fn set_buffers(&self, buffers: ProgramBuffers) {
+        assert!(self.buffers.set(buffers).is_ok(), "a loop has one carrier");
     }
 
     fn clients(&self) -> MutexGuard<'_, Vec<Option<(ServerSessionId, Peer)>>> {

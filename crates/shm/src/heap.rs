@@ -7,7 +7,7 @@
 //!
 //! | heap | the application | the service |
 //! |---|---|---|
-//! | [`HeapKind::Send`] | reads and writes | reads, also by a [`HeapSlice`] |
+//! | [`HeapKind::Send`] | reads and writes, also in a [`Buffer`] | reads, also by a [`HeapSlice`] |
 //! | [`HeapKind::Receive`] | reads, also by a [`ReceivedSlice`] | reads and writes |
 //!
 //! # Guarantees, whatever the application does
@@ -28,10 +28,11 @@
 //!
 //! `range` is the only module that maps. `owned` and `slice` read a send heap; `owned` alone
 //! accesses a receive heap, with `&mut self` for writing. On the side of the application,
-//! `received` reads what was received, and whoever takes [`AdoptedHeap::start`] accesses memory
-//! under rules of their own.
+//! `received` reads what was received, `buffers` writes in extents that are its alone, and whoever
+//! takes [`AdoptedHeap::start`] accesses memory under rules of their own.
 
 mod adopted;
+mod buffers;
 mod holds;
 mod loans;
 mod owned;
@@ -40,6 +41,7 @@ mod received;
 mod slice;
 
 pub use adopted::{AdoptError, AdoptedHeap};
+pub use buffers::{Buffer, Buffers, STRUCTURE_BYTES_MAX, Sent};
 pub use loans::{Loan, Loans};
 pub use owned::OwnedHeap;
 pub use received::ReceivedSlice;

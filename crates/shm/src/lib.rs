@@ -67,8 +67,8 @@ use modelled::Memory;
 pub use file::{FileError, SystemError};
 #[cfg(not(loom))]
 pub use heap::{
-    AdoptError, AdoptedHeap, HeapError, HeapKind, HeapSlice, Loan, Loans, Outside, OwnedHeap,
-    ReceivedSlice,
+    AdoptError, AdoptedHeap, Buffer, Buffers, HeapError, HeapKind, HeapSlice, Loan, Loans, Outside,
+    OwnedHeap, ReceivedSlice, STRUCTURE_BYTES_MAX, Sent,
 };
 #[cfg(not(loom))]
 pub use pages::{HUGE_PAGE_BYTES, Pages, PagesError};

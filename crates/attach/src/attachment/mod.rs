@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use petasos_abi::{Extent, HEAP_BYTES_MAX};
 use petasos_base::SystemClock;
-use petasos_shm::{AdoptError, AdoptedHeap, HeapError, HeapKind, Outside};
+use petasos_shm::{AdoptError, AdoptedHeap, Buffers, HeapError, HeapKind, Outside};
 
 use crate::ask::{Answer, Ask, NotDone};
 use crate::credentials::Credentials;
@@ -245,6 +245,17 @@ impl Attachment {
     /// The place has no memory.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Outside> {
         self.send.write(offset, bytes)
+    }
+
+    /// Gives the extent of the send heap at this offset to buffers of this heap.
+    ///
+    /// # Errors
+    /// [`HeapError::NoExtent`].
+    ///
+    /// # Panics
+    /// If the buffers are another heap's.
+    pub fn give(&mut self, offset: u64, buffers: &Buffers) -> Result<(), HeapError> {
+        self.send.give(offset, buffers)
     }
 
     /// What the service has done of itself, if anything. Call it when the socket is readable.

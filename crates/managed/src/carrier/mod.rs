@@ -26,6 +26,7 @@ use petasos_call::{Hash, ServiceError};
 use petasos_endpoint::{CallId, Context, ExternalLimits, Notifier, SessionId};
 
 use crate::asks::Asked;
+use crate::buffers::ProgramBuffers;
 use crate::config::ServiceConfig;
 use crate::connecting::Connecting;
 use crate::convert::Meant;
@@ -70,6 +71,8 @@ pub struct Carrier {
     connecting: Option<Connecting>,
     /// The attachment in which calls begin.
     on: Joined,
+    /// Of that attachment.
+    buffers: ProgramBuffers,
     /// The one to the service's successor, or to its predecessor (D14).
     other: Option<Other>,
     /// When a process that serves tries again to attach.
@@ -102,6 +105,7 @@ impl Carrier {
             notifier,
             connecting: None,
             on: Joined::new(false),
+            buffers: ProgramBuffers::default(),
             other: None,
             retry_at: Time::ZERO,
             sweep_at: Time::NEVER,
@@ -116,6 +120,11 @@ impl Carrier {
             next_stream: 0,
             scratch: Vec::new(),
         }
+    }
+
+    /// Buffers in the send heap for the program.
+    pub fn buffers(&self) -> ProgramBuffers {
+        self.buffers.clone()
     }
 
     /// Lets a service be called. `schema` is its schema in compact form. Calls of a service without
@@ -285,6 +294,7 @@ impl Carrier {
     }
 
     fn attached<S>(&mut self, cx: &mut Context<S>, link: Link) {
+        self.buffers.set(Some(link.buffers().clone()));
         self.join(link);
         self.refused = None;
         let message_bytes_max = MESSAGE_BYTES_MAX;
@@ -320,6 +330,7 @@ impl Carrier {
         }
         self.on.free_waiting(cx);
         self.on = Joined::new(false);
+        self.buffers.set(None);
         self.retry_at = cx.now() + RETRY;
         self.refused = Some(why.to_owned());
         self.sweep_at = Time::NEVER;

@@ -194,6 +194,7 @@ impl Carrier {
         let Some(Other { mut joined, .. }) = self.other.take() else { return };
         core::mem::swap(&mut self.on, &mut *joined);
         self.on.begins_calls = true;
+        self.buffers.set(self.on.link.as_ref().map(|link| link.buffers().clone()));
         for session in self.sessions.iter().flatten() {
             if self.on.target(session.id.place()).is_some() {
                 cx.establish_external(session.id);

@@ -4,7 +4,6 @@
 //! lives in a loop: this thread's, if there is one, otherwise a loop thread that all such channels
 //! of the process share (`petasos_runtime::thread`). [`Channel`] contains what its clones share;
 //! the servers, sessions and waiting calls are in the loop.
-//! sessions and waiting calls are in the loop.
 
 mod builder;
 
@@ -16,6 +15,7 @@ use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_runtime::ChannelShared;
 
 use crate::caller::ServiceClient;
+use crate::memory::Buffer;
 use crate::transport::Transport;
 pub use builder::{ChannelBuilder, ConnectError};
 
@@ -39,6 +39,20 @@ impl Channel {
     pub fn intercept(mut self, interceptor: impl Interceptor) -> Channel {
         self.chain.push(interceptor);
         self
+    }
+
+    /// A buffer of so many bytes, their contents unspecified, for a request of this channel. See
+    /// [`Buffer`].
+    ///
+    /// # Panics
+    /// If there are 4 GiB or more: no message can have them.
+    pub fn buffer(&self, bytes: usize) -> Buffer {
+        let shared = match &self.transport {
+            Transport::Datagrams(shared) => shared.runtime.buffers(),
+            #[cfg(feature = "grpc")]
+            Transport::Grpc(_) => None,
+        };
+        Buffer::new(shared.and_then(|buffers| buffers.allocate(bytes)), bytes)
     }
 
     /// Binds a service to this channel.

@@ -78,6 +78,12 @@ impl<T: Message> Request<T> {
         self.origin.peer()
     }
 
+    /// At a server: the number of the loop that the request came through. For the facade.
+    #[doc(hidden)]
+    pub fn loop_id(&self) -> Option<u32> {
+        self.origin.loop_id()
+    }
+
     /// At a server: a future that is ready when nobody waits for the answer any more. It may move
     /// to any thread. A handler in a loop must call this itself, before it gives the request away:
     /// called elsewhere, the result knows only the deadline. [`Cancelled::is_cancelled`] then shows

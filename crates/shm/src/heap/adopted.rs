@@ -7,7 +7,7 @@ use petasos_abi::{Extent, ExtentError, Extents};
 
 use super::holds::Holds;
 use super::range::Range;
-use super::{HeapError, HeapKind, Outside, ReceivedSlice};
+use super::{Buffers, HeapError, HeapKind, Outside, ReceivedSlice};
 use crate::copy;
 use crate::file::{self, FileError};
 
@@ -32,9 +32,10 @@ pub enum AdoptError {
 pub struct AdoptedHeap {
     kind: HeapKind,
     holds: Holds,
-    /// What has memory.
+    /// What has memory, but for extents that are buffers' alone.
     extents: Extents,
-    /// The same, and places of extents that were given up and that slices still lead into.
+    /// All that has memory, and places of extents that were given up and that slices still lead
+    /// into.
     taken: Extents,
 }
 
@@ -86,12 +87,37 @@ impl AdoptedHeap {
         }
     }
 
+    /// Buffers for the program in this heap, which have no memory yet. `notify` is called on any
+    /// thread when they [want](Buffers::take_wanted) some.
+    ///
+    /// # Panics
+    /// If this is a receive heap, which the service alone writes.
+    pub fn buffers(&self, notify: impl Fn() + Send + Sync + 'static) -> Buffers {
+        assert_eq!(self.kind, HeapKind::Send, "an application writes its send heap only");
+        Buffers::new(self.holds.shared_range(), Box::new(notify))
+    }
+
+    /// Gives the extent at this offset to buffers of this heap: from now on it is theirs alone, and
+    /// is mapped for as long as there are any.
+    ///
+    /// # Errors
+    /// [`HeapError::NoExtent`].
+    ///
+    /// # Panics
+    /// If the buffers are another heap's.
+    pub fn give(&mut self, offset: u64, buffers: &Buffers) -> Result<(), HeapError> {
+        assert!(buffers.are_in(self.holds.range()), "the buffers are in this heap");
+        let extent = self.extents.remove(offset).ok_or(HeapError::NoExtent(offset))?;
+        buffers.add(extent);
+        Ok(())
+    }
+
     /// Who writes this heap.
     pub fn kind(&self) -> HeapKind {
         self.kind
     }
 
-    /// What has memory.
+    /// What has memory, but for what was [given](AdoptedHeap::give) to buffers.
     pub fn extents(&self) -> &Extents {
         &self.extents
     }

@@ -39,6 +39,11 @@ impl Holds {
         &self.range
     }
 
+    /// The range, for whoever keeps it mapped and uses no place that may be removed.
+    pub(super) fn shared_range(&self) -> Arc<Range> {
+        self.range.clone()
+    }
+
     /// For a new slice.
     #[inline]
     pub(super) fn hold(&self) -> Arc<Hold> {

@@ -1,6 +1,7 @@
 //! Heaps whose two sides are both in this process, unless a test says otherwise.
 #![cfg(not(loom))]
 
+mod buffers;
 mod changes;
 mod contents;
 mod model;
