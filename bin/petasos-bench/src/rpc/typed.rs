@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
+use petasos::message::GATHER_BYTES_MIN;
 use petasos::{
-    LoopConfig, Msg, Request, Response, Security, Sender, ServiceChoice, ServiceConfig, Status,
-    Streaming,
+    Channel, LoopConfig, Msg, Request, Response, Security, Sender, ServiceChoice, ServiceConfig,
+    Status, Streaming,
 };
 use petasos_endpoint::{LocalPolicy, Polling};
 
@@ -117,6 +118,8 @@ pub struct TypedClient {
     callers: usize,
     streaming: bool,
     shape: Shape,
+    /// Long requests lie where the managed service reads them.
+    in_heap: bool,
 }
 
 impl TypedClient {
@@ -126,7 +129,8 @@ impl TypedClient {
 
     /// A client behind the managed service.
     pub fn managed(args: &RpcArgs, path: Option<&str>) -> Result<TypedClient, BenchError> {
-        Ok(TypedClient::of(args, LoopClient::new(behind(path, None)?, server_of(args)?)?))
+        let ends = LoopClient::new(behind(path, None)?, server_of(args)?)?;
+        Ok(TypedClient { in_heap: true, ..TypedClient::of(args, ends) })
     }
 
     /// The same, of a gRPC server.
@@ -138,7 +142,7 @@ impl TypedClient {
         let bytes = vec![1; args.size as usize].into();
         let shape = Shape { bytes, wanted_bytes: args.response_bytes() };
         let (callers, streaming) = (args.window(), args.streaming);
-        TypedClient { ends, callers, streaming, shape }
+        TypedClient { ends, callers, streaming, shape, in_heap: false }
     }
 }
 
@@ -148,9 +152,10 @@ impl Client for TypedClient {
         let pace = Pace::new(duration, callers);
         let (ends, client) = (&self.ends, BenchClient::new(self.ends.channel.clone()));
         let counts = match (self.streaming, phase) {
-            (false, _) => {
-                ends.run(callers, &client, |client| call(client, pace.meter(), self.shape.clone()))?
-            }
+            (false, _) => ends.run(callers, &client, |client| {
+                let requests = Requests::new(self.in_heap.then(|| ends.channel.clone()));
+                call(client, pace.meter(), self.shape.clone(), requests)
+            })?,
             (true, Phase::Window) => vec![flood(&ends.event_loop, &client, &pace, &self.shape)?],
             (true, _) => {
                 ends.run(1, &client, |client| ping(client, pace.meter(), self.shape.clone()))?
@@ -160,10 +165,52 @@ impl Client for TypedClient {
     }
 }
 
+/// What a caller sends: the same bytes each time, which nobody writes anew.
+struct Requests {
+    /// Whose buffers they lie in.
+    heap: Option<Channel>,
+    in_heap: Vec<Bytes>,
+    calls: usize,
+}
+
+impl Requests {
+    /// One is being sent, and the service may still read another.
+    const BUFFERS: usize = 3;
+
+    fn new(heap: Option<Channel>) -> Requests {
+        Requests { heap, in_heap: Vec::new(), calls: 0 }
+    }
+
+    #[inline]
+    fn next(&mut self, bytes: &Bytes) -> Bytes {
+        match &self.heap {
+            Some(channel) if bytes.len() >= GATHER_BYTES_MIN => {
+                if self.in_heap.len() < Requests::BUFFERS {
+                    let mut buffer = channel.buffer(bytes.len());
+                    if !buffer.is_shared() {
+                        return bytes.clone();
+                    }
+                    buffer.copy_from_slice(bytes);
+                    self.in_heap.push(buffer.freeze());
+                }
+                self.calls += 1;
+                self.in_heap[self.calls % self.in_heap.len()].clone()
+            }
+            _ => bytes.clone(),
+        }
+    }
+}
+
 /// The loop of each caller: one call after another.
-async fn call(client: BenchClient, mut meter: Meter, shape: Shape) -> Result<Count, String> {
+async fn call(
+    client: BenchClient,
+    mut meter: Meter,
+    shape: Shape,
+    mut requests: Requests,
+) -> Result<Count, String> {
     while meter.goes_on() {
-        let request = payload(shape.wanted_bytes, &shape.bytes, shape.bytes.len());
+        let bytes = requests.next(&shape.bytes);
+        let request = payload(shape.wanted_bytes, &bytes, bytes.len());
         let response = client.call(request).await.map_err(|status| status.to_string())?;
         meter.ended(response.data().len(), shape.wanted_bytes)?;
     }
