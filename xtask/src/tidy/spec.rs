@@ -3,6 +3,9 @@
 //! A rule is a list item or a heading of `docs/spec/*.md` that begins with its bold number:
 //! `- **W12** …`. Code cites it in a comment, as `W12` or in a range, `W1 to W9`. A test cites it
 //! in the same way, or by its name: `w12_…`, `w6_w8_…`, `w1_to_w9_…`.
+//!
+//! A list item with a plain number and a title, `- W13. *Title.* …`, is a draft: it may be cited,
+//! and need not be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +21,16 @@ const EXCEPTIONS_FILE: &str = "docs/spec/exceptions.txt";
 type Rule = (String, u32);
 
 /// Where each rule is defined.
-type Rules = BTreeMap<Rule, (PathBuf, usize)>;
+type Rules = BTreeMap<Rule, Definition>;
+
+/// A rule in a specification.
+struct Definition {
+    path: PathBuf,
+    /// Counted from 1.
+    line: usize,
+    /// Whether it is no draft.
+    is_binding: bool,
+}
 
 /// Checks all files together.
 pub fn check(files: &[TextFile], sources: &[Source]) -> Vec<Finding> {
@@ -41,7 +53,10 @@ pub fn check(files: &[TextFile], sources: &[Source]) -> Vec<Finding> {
     let cited_by_both: BTreeSet<Rule> = by_code.intersection(&by_tests).cloned().collect();
     let (excepted, from_list) = exceptions(files, &rules, &cited_by_both);
     findings.extend(from_list);
-    for (rule, (path, line)) in rules.iter().filter(|(rule, _)| !excepted.contains(*rule)) {
+    let binding = rules
+        .iter()
+        .filter(|(rule, definition)| definition.is_binding && !excepted.contains(*rule));
+    for (rule, Definition { path, line, .. }) in binding {
         let (upper, lower) = (name(rule), name(rule).to_lowercase());
         if !by_code.contains(rule) {
             let advice = format!(
@@ -73,9 +88,8 @@ fn definitions(files: &[TextFile]) -> (Rules, Vec<Finding>) {
     });
     for file in markdown {
         for (at, line) in file.text.lines().enumerate() {
-            let Some(rule) = defined_by(line) else { continue };
-            let place = (file.path.clone(), at + 1);
-            if let Some((path, line)) = rules.get(&rule) {
+            let Some((rule, is_binding)) = defined_by(line) else { continue };
+            if let Some(Definition { path, line, .. }) = rules.get(&rule) {
                 let advice = format!(
                     "{} is already defined at {}:{line}: take the next free number",
                     name(&rule),
@@ -83,21 +97,27 @@ fn definitions(files: &[TextFile]) -> (Rules, Vec<Finding>) {
                 );
                 findings.push(Finding::new(&file.path, at + 1, "spec-duplicate", advice));
             } else {
-                rules.insert(rule, place);
+                let (path, line) = (file.path.clone(), at + 1);
+                rules.insert(rule, Definition { path, line, is_binding });
             }
         }
     }
     (rules, findings)
 }
 
-/// The rule that a line of Markdown defines.
-fn defined_by(line: &str) -> Option<Rule> {
+/// The rule that a line of Markdown defines, and whether it is binding.
+fn defined_by(line: &str) -> Option<(Rule, bool)> {
     let line = line.trim_start();
     let marked = ["- ", "* ", "#"].iter().any(|mark| line.starts_with(mark));
     let rest = line.trim_start_matches(['-', '#', ' ']);
-    let rest = rest.strip_prefix("* ").unwrap_or(rest).strip_prefix("**")?;
-    let word = rest.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
-    if marked { parse_rule(word, char::is_ascii_uppercase) } else { None }
+    let rest = rest.strip_prefix("* ").unwrap_or(rest);
+    let bold = rest.strip_prefix("**");
+    let start = bold.unwrap_or(rest);
+    let word = start.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    let is_draft = line.starts_with("- ") && start[word.len()..].starts_with(". *");
+    let defines = marked && (bold.is_some() || is_draft);
+    let rule = parse_rule(word, char::is_ascii_uppercase).filter(|_| defines)?;
+    Some((rule, bold.is_some()))
 }
 
 /// One or two letters, which `is_letter` accepts, and digits; nothing else.

@@ -67,12 +67,23 @@ fn cited_rules_exist() {
 }
 
 #[test]
+fn drafts_may_be_cited_and_need_not_be() {
+    let spec = "- **W1** One.\n- W2. *Two.* A draft.\n- W3. *Three.* Another.\n";
+    assert!(findings(spec, "// W1, W2", "// W1", "").is_empty());
+    assert_eq!(findings(spec, "// W1, W4", "// W1", ""), [(1, "spec-unknown")]);
+    let twice = "- W1. *One.* A draft.\n- **W1** One.\n";
+    assert_eq!(findings(twice, "// W1", "// W1", ""), [(2, "spec-duplicate")]);
+}
+
+#[test]
 fn definitions_are_items_and_headings() {
     for line in ["- **W12** T", "* **W12.** T", "### **W12** T", "  - **W12 Title.** T"] {
-        assert_eq!(defined_by(line), Some(("W".into(), 12)), "{line}");
+        assert_eq!(defined_by(line), Some((("W".into(), 12), true)), "{line}");
     }
-    for line in ["**W12** mentioned", "- W12 mentioned", "- **W0** T", "- **ABC1** T", "- **W1x**"]
-    {
+    let draft = "- W12. *Title.* T";
+    assert_eq!(defined_by(draft), Some((("W".into(), 12), false)));
+    let mentioned = ["**W12** mentioned", "- W12 mentioned", "- W12. Mentioned", "W12. *T.*"];
+    for line in mentioned.into_iter().chain(["- **W0** T", "- **ABC1** T", "- **W1x**"]) {
         assert_eq!(defined_by(line), None, "{line}");
     }
 }
