@@ -12,7 +12,7 @@ pub enum Kind {
     Cancel = 3,
     /// The client has the whole response; the server may release it (W21).
     Done = 4,
-    /// The first packet of a routed request (R2P2). Reserved.
+    /// The first packet of a request to a group of workers ([`crate::RoutedPacket`]).
     Routed = 5,
     /// Stream data from the client. Reserved.
     ClientStream = 6,
@@ -26,9 +26,9 @@ pub enum Kind {
     Reject = 10,
     /// The server does not know the session (any more).
     Reset = 11,
-    /// A routed request's server is ready for the rest. Reserved.
+    /// A worker has a request's first packet ([`crate::Ready`]).
     Ready = 12,
-    /// A server tells the router how many requests it has served. Reserved.
+    /// A worker tells the router what it has settled ([`crate::Feedback`]).
     Feedback = 13,
     /// Stream data from the server. Reserved.
     ServerStream = 14,
@@ -81,7 +81,9 @@ pub enum Encoding {
     Reserved = 3,
 }
 
-/// Why a server does not answer a request (W22).
+/// Why a server does not answer a request (W22). Codes from [`RejectCode::Again`] on are for
+/// requests to groups, and come from workers and routers. RT14 says when such a request has not
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -99,6 +101,17 @@ pub enum RejectCode {
     HandlerFailed = 5,
     /// The handler declined to answer.
     Declined = 6,
+    /// From a worker or a router: the claim has lapsed, or the request cannot be taken now. Send it
+    /// again.
+    Again = 7,
+    /// From a router: its queue, or the client's share of it, is full.
+    QueueFull = 8,
+    /// From a worker or a router: the call's deadline has passed.
+    Expired = 9,
+    /// From a router: no worker may take the request.
+    NoWorker = 10,
+    /// From a router: it does not know the policy, or no client may ask for it.
+    UnknownPolicy = 11,
 }
 
 impl RejectCode {
@@ -111,6 +124,11 @@ impl RejectCode {
             4 => RejectCode::Draining,
             5 => RejectCode::HandlerFailed,
             6 => RejectCode::Declined,
+            7 => RejectCode::Again,
+            8 => RejectCode::QueueFull,
+            9 => RejectCode::Expired,
+            10 => RejectCode::NoWorker,
+            11 => RejectCode::UnknownPolicy,
             _ => return None,
         })
     }

@@ -2,7 +2,8 @@
 //!
 //! All received bytes go through [`Packet::parse`]. It checks length, version, kind and reserved
 //! bits, so that no accessor can fail afterwards. [`Header`] is the type to build and emit a
-//! header. Rules of the specification are cited as `W1`, `W2`, ….
+//! header. Rules of the specification are cited as `W1`, `W2`, …, and those of
+//! `docs/spec/route.md`, which adds requests to groups, as `RT1`, `RT2`, ….
 //!
 //! Boundary rule: this crate knows bits and limits only. What a packet *does* is decided in
 //! `petasos-proto`.
@@ -12,6 +13,7 @@ mod header;
 mod kind;
 mod limits;
 mod raw;
+mod routed;
 mod sealed;
 
 pub use ack::{AckBitmap, BITMAP_WORDS_MAX};
@@ -19,4 +21,8 @@ pub use header::{Header, HeaderStart, Malformed, Packet, SessionMark};
 pub use kind::{Encoding, Kind, RejectCode};
 pub use limits::*;
 pub use raw::{RawPacket, Signature, Signed, Verified};
+pub use routed::{
+    Feedback, Given, Group, Probe, Ready, RoutePolicy, RoutedPacket, RoutingBlock, Void,
+    WorkerBlock,
+};
 pub use sealed::{set_key_phase, transmission_of};

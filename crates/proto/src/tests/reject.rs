@@ -5,13 +5,19 @@ use super::link::Fate;
 use super::pair::{Config, PAYLOAD, Pair};
 use super::plan::{Answer, Outcome, Plan};
 
-const CODES: [RejectCode; 6] = [
+const CODES: [RejectCode; 11] = [
     RejectCode::UnknownMethod,
     RejectCode::TooLarge,
     RejectCode::Overloaded,
     RejectCode::Draining,
     RejectCode::HandlerFailed,
     RejectCode::Declined,
+    // For requests to groups; whoever gets one elsewhere hears it all the same.
+    RejectCode::Again,
+    RejectCode::QueueFull,
+    RejectCode::Expired,
+    RejectCode::NoWorker,
+    RejectCode::UnknownPolicy,
 ];
 
 #[test]
@@ -78,5 +84,5 @@ fn w22_codes_are_their_values() {
         assert_eq!(RejectCode::from_value(code as u32), Some(code));
     }
     assert_eq!(RejectCode::from_value(0), None);
-    assert_eq!(RejectCode::from_value(7), None);
+    assert_eq!(RejectCode::from_value(12), None);
 }

@@ -1,0 +1,70 @@
+//! Feedback: what a worker has settled, and how much it takes (RT20).
+
+use super::Void;
+use crate::header::FLAGS_MASK;
+use crate::{
+    CREDITS_MAX, GIVEN_NUMBERS, HEADER_BYTES, Header, Kind, Packet, SETTLED_NUMBERS,
+    TRANSMISSION_NUMBERS,
+};
+
+/// What a worker tells its router. Counts are modulo their range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// The router's index of the worker.
+    pub session: u32,
+    /// The router's tag for the worker.
+    pub tag: u32,
+    /// Bits that only the worker and its router know (RT34); below [`crate::REQUEST_NUMBERS`].
+    pub secret: u64,
+    /// Which of the worker's messages this is, from 1; below [`TRANSMISSION_NUMBERS`].
+    pub sequence: u32,
+    /// The highest given number that has arrived, 0 before the first; below [`GIVEN_NUMBERS`].
+    pub received: u32,
+    /// How many given numbers are settled (RT21); below [`SETTLED_NUMBERS`].
+    pub settled: u32,
+    /// *n*: how many requests the worker takes at a time, at most [`CREDITS_MAX`]. 0 is none more.
+    pub bound: u16,
+}
+
+impl Feedback {
+    /// Checks a packet. Whether it is the worker's is not known yet (RT22).
+    ///
+    /// # Errors
+    /// See [`Void`].
+    #[inline]
+    pub fn of(packet: Packet<'_>) -> Result<Feedback, Void> {
+        if packet.kind() != Kind::Feedback {
+            return Err(Void::Kind);
+        }
+        if packet.words[0] & FLAGS_MASK != 0 {
+            return Err(Void::Flag);
+        }
+        if packet.echo() >= GIVEN_NUMBERS {
+            return Err(Void::Value);
+        }
+        if !packet.payload().is_empty() {
+            return Err(Void::Long);
+        }
+        Ok(Feedback {
+            session: packet.session(),
+            tag: packet.tag(),
+            secret: packet.request(),
+            sequence: packet.transmission(),
+            received: packet.echo(),
+            settled: packet.value(),
+            bound: packet.credits() as u16,
+        })
+    }
+
+    /// The whole packet. Each number is within its width.
+    #[inline]
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        debug_assert!(self.received < GIVEN_NUMBERS && self.settled < SETTLED_NUMBERS);
+        debug_assert!(self.sequence < TRANSMISSION_NUMBERS);
+        debug_assert!(u32::from(self.bound) <= CREDITS_MAX);
+        Header::for_session(self.session, self.tag)
+            .with_request(Kind::Feedback, self.secret, self.sequence)
+            .with_server(self.received, self.settled, self.bound.into())
+            .to_bytes()
+    }
+}
