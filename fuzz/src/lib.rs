@@ -23,6 +23,7 @@ pub mod packets;
 pub mod protobuf;
 pub mod records;
 pub mod rings;
+pub mod routed;
 pub mod schema;
 mod types;
 
