@@ -4,7 +4,7 @@ use core::fmt;
 
 use aws_lc_rs::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{self, Prk};
-use petasos_wire::{HEADER_BYTES, SEAL_BYTES};
+use petasos_wire::SEAL_BYTES;
 use zeroize::Zeroizing;
 
 /// The length of every secret, in bytes.
@@ -47,7 +47,11 @@ pub struct SessionSecret {
 impl SessionSecret {
     /// The bytes that TLS exported from a connection with the AEAD `cipher`.
     pub fn new(cipher: Cipher, bytes: [u8; SECRET_BYTES]) -> SessionSecret {
-        SessionSecret { cipher, secret: Secret(Zeroizing::new(bytes)) }
+        SessionSecret { cipher, secret: Secret::new(bytes) }
+    }
+
+    pub(crate) fn of(cipher: Cipher, secret: Secret) -> SessionSecret {
+        SessionSecret { cipher, secret }
     }
 
     pub(crate) fn cipher(&self) -> Cipher {
@@ -73,6 +77,14 @@ impl fmt::Debug for SessionSecret {
 pub(crate) struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
 
 impl Secret {
+    pub(crate) fn new(bytes: [u8; SECRET_BYTES]) -> Secret {
+        Secret(Zeroizing::new(bytes))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; SECRET_BYTES] {
+        &self.0
+    }
+
     /// The secret for the next key.
     pub(crate) fn next(&self) -> Secret {
         self.derive(NEXT, &[])
@@ -90,7 +102,8 @@ impl Secret {
         PacketKey { key: LessSafeKey::new(key), iv }
     }
 
-    fn derive(&self, label: &[u8], context: &[u8]) -> Secret {
+    /// Another secret.
+    pub(crate) fn derive(&self, label: &[u8], context: &[u8]) -> Secret {
         let mut bytes = Zeroizing::new([0; SECRET_BYTES]);
         self.expand(label, context, bytes.as_mut());
         Secret(bytes)
@@ -129,31 +142,32 @@ pub(crate) struct PacketKey {
 }
 
 impl PacketKey {
-    /// Encrypts `payload` in place, and writes the tag. Each `number` must be used only once (W29).
+    /// Encrypts `payload` in place, and writes the tag, which also authenticates `clear`. Each
+    /// `number` must be used only once (W29).
     #[inline]
     pub(crate) fn seal(
         &self,
         number: u64,
-        header: &[u8; HEADER_BYTES],
+        clear: &[u8],
         payload: &mut [u8],
         tag: &mut [u8; SEAL_BYTES],
     ) {
-        let aad = Aad::from(&header[..]);
+        let aad = Aad::from(clear);
         let sealed = self.key.seal_in_place_scatter(self.nonce(number), aad, payload, &[], tag);
         sealed.expect("a datagram is shorter than the cipher's limit");
     }
 
-    /// Decrypts `sealed` into `out`, which has the same length.
+    /// Decrypts `sealed` into `out`, which has the same length, if the tag fits it and `clear`.
     #[inline]
     pub(crate) fn open(
         &self,
         number: u64,
-        header: &[u8; HEADER_BYTES],
+        clear: &[u8],
         sealed: &[u8],
         tag: &[u8; SEAL_BYTES],
         out: &mut [u8],
     ) -> Result<(), Forged> {
-        let (nonce, aad) = (self.nonce(number), Aad::from(&header[..]));
+        let (nonce, aad) = (self.nonce(number), Aad::from(clear));
         self.key.open_separate_gather(nonce, aad, sealed, tag, out).map_err(|_| Forged)
     }
 

@@ -1,9 +1,11 @@
-//! Sealed sessions (`docs/spec/wire.md`, W27 to W31): keys, numbers, and AEAD encryption of
-//! packets.
+//! Keys, numbers, and AEAD encryption of packets: of sealed sessions (`docs/spec/wire.md`, W27 to
+//! W31), and of sealed groups (`docs/spec/route.md`).
 //!
 //! A [`Seal`] is one end's half of a sealed session: a [`Sealer`] for sent packets and an
 //! [`Opener`] for received ones. Both ends make it from the [`SessionSecret`] that they derive from
 //! their control connection. The crate is sans-I/O: packets are byte slices, and there is no clock.
+//!
+//! Groups of workers behind a router have keys of their own, in [`group`].
 //!
 //! Invariants:
 //! - a [`Sealer`] never uses a number twice, whatever packets it is given;
@@ -12,6 +14,7 @@
 //!
 //! Boundary rule: depends only on `wire`; knows nothing about sessions, buffers or sockets.
 
+pub mod group;
 mod key;
 mod key_life;
 mod opener;

@@ -4,11 +4,16 @@ use petasos_wire::{HEADER_BYTES, Packet, SEAL_BYTES, TRANSMISSION_NUMBERS};
 
 use crate::KeyLife;
 use crate::key::{Cipher, Forged, PacketKey, Secret};
-use crate::window::Window;
+use crate::window::{Window, words};
+
+/// The number of latest packet numbers that are tracked: more than can be in flight (W10).
+const WINDOW: u64 = 4096;
+
+const _: () = assert!(WINDOW > petasos_wire::CREDITS_MAX as u64);
 
 /// The most packets of a session that may fail to open: the integrity limit of the weaker cipher
 /// (RFC 9001, section 6.6).
-const FORGED_MAX: u64 = 1 << 36;
+pub(crate) const FORGED_MAX: u64 = 1 << 36;
 
 /// Why a packet was not opened. Only a counter has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +37,7 @@ pub enum OpenError {
 /// Opens the packets of one direction.
 #[derive(Debug)]
 pub struct Opener {
-    window: Window,
+    window: Window<{ words(WINDOW) }>,
     current: PacketKey,
     /// The generation of the highest number that was opened.
     generation: u64,
@@ -74,9 +79,28 @@ impl Opener {
         packet: &Packet<'_>,
         out: &'o mut [u8],
     ) -> Result<&'o [u8], OpenError> {
-        let (Some((header, _)), Some((sealed, tag))) = (
-            bytes.split_first_chunk::<HEADER_BYTES>(),
-            packet.payload().split_last_chunk::<SEAL_BYTES>(),
+        self.open_behind(bytes, packet, 0, out)
+    }
+
+    /// The same, of a packet that has a block of so many bytes behind its header. It is
+    /// authenticated, and was not encrypted (RT28). What is given is what follows it.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. The content of `out` is then undefined.
+    ///
+    /// # Panics
+    /// If `out` is shorter than `bytes`.
+    pub fn open_behind<'o>(
+        &mut self,
+        bytes: &[u8],
+        packet: &Packet<'_>,
+        block_bytes: usize,
+        out: &'o mut [u8],
+    ) -> Result<&'o [u8], OpenError> {
+        let payload = packet.payload().get(block_bytes..);
+        let (Some(clear), Some((sealed, tag))) = (
+            bytes.get(..HEADER_BYTES + block_bytes),
+            payload.and_then(|payload| payload.split_last_chunk::<SEAL_BYTES>()),
         ) else {
             return Err(OpenError::Short);
         };
@@ -91,7 +115,7 @@ impl Opener {
         let out = &mut out[..sealed.len()];
         let phase_fits = packet.key_phase() == (generation % 2 == 1);
         let key = self.key(generation).filter(|_| phase_fits).ok_or(OpenError::Forged)?;
-        if let Err(Forged) = key.open(number, header, sealed, tag, out) {
+        if let Err(Forged) = key.open(number, clear, sealed, tag, out) {
             self.forged += 1;
             return Err(OpenError::Forged);
         }

@@ -40,9 +40,23 @@ impl Sealer {
     /// If `packet` is shorter than a header and a tag.
     #[inline]
     pub fn seal(&mut self, packet: &mut [u8]) -> Result<(), NotNewer> {
-        let (header, rest) = packet
-            .split_first_chunk_mut::<HEADER_BYTES>()
+        self.seal_behind(packet, 0)
+    }
+
+    /// The same, of a packet that has a block behind its header: so many bytes are authenticated,
+    /// but not encrypted (RT28).
+    ///
+    /// # Errors
+    /// See [`NotNewer`]; the packet is unchanged.
+    ///
+    /// # Panics
+    /// If `packet` is shorter than a header, the block and a tag.
+    #[inline]
+    pub fn seal_behind(&mut self, packet: &mut [u8], block_bytes: usize) -> Result<(), NotNewer> {
+        let (clear, rest) = packet
+            .split_at_mut_checked(HEADER_BYTES + block_bytes)
             .expect("a packet to be sealed has a header");
+        let header = clear.first_chunk_mut().expect("it is at least a header");
         let (payload, tag) = rest
             .split_last_chunk_mut::<SEAL_BYTES>()
             .expect("a packet to be sealed has room for the tag");
@@ -53,7 +67,7 @@ impl Sealer {
             self.rotate();
         }
         set_key_phase(header, generation % 2 == 1);
-        self.key.seal(number, header, payload, tag);
+        self.key.seal(number, clear, payload, tag);
         Ok(())
     }
 

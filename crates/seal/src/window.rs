@@ -2,25 +2,28 @@
 //! shifted (RFC 6479).
 //!
 //! Invariant: bit `n % 64` of word `n / 64 % WORDS` says whether `n` was seen, for numbers from
-//! `next - WINDOW` on. It is clear for numbers from `next` to the end of its word.
+//! `next - WIDTH` on. It is clear for numbers from `next` to the end of its word.
 
-/// The number of latest packet numbers that are tracked: more than can be in flight (W10).
-pub(crate) const WINDOW: u64 = 4096;
+/// Words of a window of so many numbers, a multiple of 64: one more than they fill, because the
+/// window's ends may be within words.
+pub(crate) const fn words(width: u64) -> usize {
+    assert!(width.is_multiple_of(64), "a window has whole words");
+    (width / 64) as usize + 1
+}
 
-/// One word more than the window, because its ends may be within words.
-const WORDS: usize = (WINDOW / 64) as usize + 1;
-
-const _: () = assert!(WINDOW > petasos_wire::CREDITS_MAX as u64);
-
+/// A window that has [`words`] of some width.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub(crate) struct Window<const WORDS: usize> {
     seen: [u64; WORDS],
     /// The highest seen number plus one; 0 if there is none.
     next: u64,
 }
 
-impl Window {
-    pub(crate) fn new() -> Window {
+impl<const WORDS: usize> Window<WORDS> {
+    /// Numbers of which it knows whether they were seen.
+    const WIDTH: u64 = (WORDS as u64 - 1) * 64;
+
+    pub(crate) fn new() -> Window<WORDS> {
         Window { seen: [0; WORDS], next: 0 }
     }
 
@@ -33,10 +36,13 @@ impl Window {
     /// Whether `number` was not seen, and is not too old to know.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
-        if number >= self.next {
-            return true;
-        }
-        number + WINDOW >= self.next && self.seen[word(number)] & bit(number) == 0
+        number >= self.next || self.is_within(number) && !self.is_marked(number)
+    }
+
+    /// Whether `number` was seen, and is not too old to know.
+    #[inline]
+    pub(crate) fn has(&self, number: u64) -> bool {
+        number < self.next && self.is_within(number) && self.is_marked(number)
     }
 
     /// Records a new number.
@@ -46,7 +52,7 @@ impl Window {
         if number >= self.next {
             self.advance(number);
         }
-        self.seen[word(number)] |= bit(number);
+        self.seen[Window::<WORDS>::word(number)] |= bit(number);
     }
 
     /// Moves the window to `number`, the highest so far.
@@ -60,10 +66,20 @@ impl Window {
         }
         self.next = number + 1;
     }
-}
 
-fn word(number: u64) -> usize {
-    (number / 64 % WORDS as u64) as usize
+    #[inline]
+    fn is_within(&self, number: u64) -> bool {
+        number + Window::<WORDS>::WIDTH >= self.next
+    }
+
+    #[inline]
+    fn is_marked(&self, number: u64) -> bool {
+        self.seen[Window::<WORDS>::word(number)] & bit(number) != 0
+    }
+
+    fn word(number: u64) -> usize {
+        (number / 64 % WORDS as u64) as usize
+    }
 }
 
 fn bit(number: u64) -> u64 {
@@ -75,37 +91,49 @@ mod tests {
     use std::collections::HashSet;
 
     use proptest::prelude::*;
+    use proptest::test_runner::TestCaseResult;
 
     use super::*;
 
-    proptest! {
-        /// Compares with a set of all numbers ever seen.
-        #[test]
-        fn w31_a_number_is_new_once_within_the_window(
-            steps in prop::collection::vec(
-                prop_oneof![8 => -200i64..200, 2 => -5000i64..5000, 1 => 0i64..1 << 40], 1..400),
-        ) {
-            let (mut window, mut seen, mut highest) = (Window::new(), HashSet::new(), None::<u64>);
-            for step in steps {
-                let number = highest.unwrap_or(0).saturating_add_signed(step);
-                let recent = highest.is_none_or(|highest| number + WINDOW > highest);
-                let expected = recent && !seen.contains(&number);
-                prop_assert_eq!(window.is_new(number), expected, "{} of {:?}", number, highest);
-                if expected {
-                    window.insert(number);
-                    seen.insert(number);
-                    highest = highest.max(Some(number));
-                }
-                prop_assert_eq!(window.next(), highest.map_or(0, |highest| highest + 1));
+    /// Compares with a set of all numbers ever seen.
+    fn is_as_a_set<const WORDS: usize>(steps: &[i64]) -> TestCaseResult {
+        let width = (WORDS as u64 - 1) * 64;
+        let (mut seen, mut highest) = (HashSet::new(), None::<u64>);
+        let mut window = Window::<WORDS>::new();
+        for step in steps {
+            let number = highest.unwrap_or(0).saturating_add_signed(*step);
+            let recent = highest.is_none_or(|highest| number + width > highest);
+            let expected = recent && !seen.contains(&number);
+            prop_assert_eq!(window.is_new(number), expected, "{} of {:?}", number, highest);
+            prop_assert_eq!(window.has(number), recent && seen.contains(&number));
+            if expected {
+                window.insert(number);
+                seen.insert(number);
+                highest = highest.max(Some(number));
             }
+            prop_assert_eq!(window.next(), highest.map_or(0, |highest| highest + 1));
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn w31_rt27_a_number_is_new_once_within_the_window(
+            steps in prop::collection::vec(
+                prop_oneof![8 => -200i64..200, 2 => -5000i64..5000, 1 => -20_000i64..20_000,
+                    1 => 0i64..1 << 40], 1..400),
+        ) {
+            is_as_a_set::<{ words(64) }>(&steps)?;
+            is_as_a_set::<{ words(4096) }>(&steps)?;
+            is_as_a_set::<{ words(16_384) }>(&steps)?;
         }
     }
 
     #[test]
     fn w31_the_window_has_a_definite_width() {
-        let mut window = Window::new();
+        let mut window = Window::<{ words(4096) }>::new();
         window.insert(10_000);
-        assert!(window.is_new(10_001 - WINDOW) && !window.is_new(10_000 - WINDOW));
+        assert!(window.is_new(10_001 - 4096) && !window.is_new(10_000 - 4096));
         assert!(!window.is_new(10_000));
     }
 }

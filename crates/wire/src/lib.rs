@@ -25,4 +25,4 @@ pub use routed::{
     Feedback, Given, Group, Probe, Ready, RoutePolicy, RoutedPacket, RoutingBlock, Void,
     WorkerBlock,
 };
-pub use sealed::{set_key_phase, transmission_of};
+pub use sealed::{authenticated, first_number_of, set_key_phase, transmission_of};

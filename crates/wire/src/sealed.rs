@@ -1,7 +1,8 @@
-//! The two header fields that sealing needs: the transmission number and the key phase.
+//! What sealing needs of headers and routing blocks: numbers, the key phase, and what a router
+//! rewrites.
 
-use crate::HEADER_BYTES;
 use crate::header::{FLAG_KEY_PHASE, TRANSMISSION_SHIFT, words_of};
+use crate::{FIRST_BYTES, HEADER_BYTES};
 
 const KEY_PHASE_BYTE: usize = 1;
 
@@ -18,6 +19,26 @@ pub fn transmission_of(header: &[u8; HEADER_BYTES]) -> u32 {
 #[inline]
 pub fn set_key_phase(header: &mut [u8; HEADER_BYTES], odd: bool) {
     header[KEY_PHASE_BYTE] = header[KEY_PHASE_BYTE] & !1 | u8::from(odd);
+}
+
+/// The number of a first packet (RT3), from its header and routing block.
+#[inline]
+pub fn first_number_of(first: &[u8; FIRST_BYTES]) -> u64 {
+    let header = first.first_chunk().expect("a header comes first");
+    let high = u16::from_le_bytes([first[54], first[55]]);
+    u64::from(high) << 24 | u64::from(transmission_of(header))
+}
+
+/// Header and routing block of a first packet as they are authenticated: without what the router
+/// rewrites, which is session, tag, given number and time left (RT27).
+#[inline]
+pub fn authenticated(first: &[u8; FIRST_BYTES]) -> [u8; FIRST_BYTES] {
+    let mut rest = *first;
+    rest[2..8].fill(0);
+    rest[16..18].fill(0);
+    rest[18] &= 0xf0;
+    rest[56..60].fill(0);
+    rest
 }
 
 #[cfg(test)]
