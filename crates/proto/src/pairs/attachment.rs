@@ -1,0 +1,91 @@
+//! An attachment, as far as asking by it is concerned: numbers, times and the budget of
+//! repetitions.
+
+use core::time::Duration;
+
+use petasos_base::Time;
+use petasos_wire::{FIRST_NUMBERS, TRANSMISSION_NUMBERS};
+
+use super::PairConfig;
+use super::entry::Sendings;
+use super::types::{AskError, AttachmentId};
+use crate::rtt::RoundTrip;
+
+/// What repetitions cost, in first packets (RT13).
+const REPETITION_COST: u32 = 10;
+/// As many repetitions as may be made at once.
+const BURST: u32 = 10;
+
+#[derive(Debug)]
+pub(super) struct Attachment {
+    pub(super) id: AttachmentId,
+    /// The number of the next first packet (RT3).
+    next: u64,
+    /// From first packet to answer.
+    round_trip: RoundTrip,
+    /// First packets that were sent and not repeated; a repetition takes [`REPETITION_COST`].
+    budget: u32,
+    /// Pairs that ask by it.
+    pub(super) asked: u32,
+    pub(super) asked_max: u32,
+}
+
+impl Attachment {
+    pub(super) fn new(id: AttachmentId, asked_max: u32) -> Attachment {
+        let (round_trip, budget) = (RoundTrip::default(), BURST * REPETITION_COST);
+        Attachment { id, next: 1, round_trip, budget, asked: 0, asked_max }
+    }
+
+    /// Whether another pair may ask by it.
+    pub(super) fn admit(&self) -> Result<(), AskError> {
+        match () {
+            () if self.is_worn() => Err(AskError::Worn),
+            () if self.asked >= self.asked_max => Err(AskError::Full),
+            () => Ok(()),
+        }
+    }
+
+    /// Half of the numbers are used.
+    pub(super) fn is_worn(&self) -> bool {
+        self.next >= FIRST_NUMBERS / 2
+    }
+
+    /// A number whose transmission differs from those of the pair's sendings that are under way.
+    pub(super) fn number(&mut self, sendings: &Sendings) -> u64 {
+        loop {
+            let number = self.next;
+            self.next += 1;
+            let transmission = (number % u64::from(TRANSMISSION_NUMBERS)) as u32;
+            if sendings.by_echo(transmission).is_none() {
+                return number;
+            }
+        }
+    }
+
+    /// Notes a first packet that is no repetition.
+    pub(super) fn note_first(&mut self) {
+        self.budget = (self.budget + 1).min(BURST * REPETITION_COST);
+    }
+
+    /// Whether one more packet may be repeated.
+    pub(super) fn may_repeat(&mut self) -> bool {
+        match self.budget.checked_sub(REPETITION_COST) {
+            Some(left) => {
+                self.budget = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn sample(&mut self, sent_at: Time, now: Time) {
+        self.round_trip.sample(now.nanos_since(sent_at));
+    }
+
+    /// How long the first of a pair's packets is waited for.
+    pub(super) fn ask(&self, config: &PairConfig) -> Duration {
+        let four = |smoothed: u64| Duration::from_nanos(smoothed.saturating_mul(4));
+        let ask = self.round_trip.smoothed_ns().map_or(config.ask_initial, four);
+        ask.clamp(config.ask_min, config.ask_max)
+    }
+}
