@@ -23,7 +23,7 @@ const OVER_TCP: u8 = 16;
 const OVER_FABRIC: u8 = 32;
 
 impl DataAddress {
-    /// A local name in the form that it has on the wire.
+    /// A local name, or an address of TCP that needs no mark, in the form that it has on the wire.
     pub(crate) fn of_name(name: SocketAddr) -> DataAddress {
         DataAddress::udp(name.port(), Some(name.ip()))
     }
@@ -77,5 +77,16 @@ impl DataAddress {
             _ => return Err(Malformed::Value("address")),
         };
         Ok(DataAddress { port, ip, carrier })
+    }
+
+    /// Reads what [`DataAddress::of_name`] has made: an address with an IP address, in a number
+    /// space that the context says.
+    pub(crate) fn read_name(
+        reader: &mut Reader<'_>,
+        field: &'static str,
+    ) -> Result<SocketAddr, Malformed> {
+        let DataAddress { port, ip, carrier } = DataAddress::read(reader)?;
+        let ip = ip.filter(|_| carrier == Carrier::Datagrams).ok_or(Malformed::Value(field))?;
+        Ok(SocketAddr::new(ip, port))
     }
 }

@@ -3,26 +3,32 @@
 use core::time::Duration;
 
 use crate::frame::FRAME_HEADER_BYTES;
+use crate::group::JOINED_BODY_BYTES_MAX;
 use crate::message::{CONNECT_REPLY_BODY_BYTES_MAX, ERROR_BODY_BYTES_MAX};
+use crate::text::DETAIL_BYTES_MAX;
 
-/// The most requests (connects and disconnects) of one process that the other has not answered
-/// (C8).
+/// The most requests (connects and disconnects, and those of groups) of one process that the other
+/// has not answered (C8).
 pub const OUTSTANDING_MAX: usize = 1024;
 
 /// The most bytes of answers and notices that a process may have to send to a peer that keeps
 /// within [`OUTSTANDING_MAX`] (C15).
-pub const OWED_BYTES_MAX: usize = 96 * 1024;
+pub const OWED_BYTES_MAX: usize = 128 * 1024;
 
-const ANSWER_BYTES_MAX: usize = FRAME_HEADER_BYTES + CONNECT_REPLY_BODY_BYTES_MAX;
-const DISCONNECT_BYTES: usize = FRAME_HEADER_BYTES + 11;
-const SINGLE_FRAMES_BYTES_MAX: usize = 1024;
+/// An answer to a connect, and the return of a late grant.
+const CONNECT_BYTES_MAX: usize =
+    FRAME_HEADER_BYTES + CONNECT_REPLY_BODY_BYTES_MAX + FRAME_HEADER_BYTES + 11;
+/// The longest answer of a router, without the text of a refusal.
+const GROUP_BYTES_MAX: usize = FRAME_HEADER_BYTES + JOINED_BODY_BYTES_MAX;
+/// That text is left out unless less than `output_bytes_max` is unsent, so it goes beyond once.
+const SINGLE_FRAMES_BYTES_MAX: usize = 1024 + DETAIL_BYTES_MAX;
 const _: () = assert!(
-    OUTSTANDING_MAX * (ANSWER_BYTES_MAX + DISCONNECT_BYTES) + SINGLE_FRAMES_BYTES_MAX
-        <= OWED_BYTES_MAX,
+    OUTSTANDING_MAX * CONNECT_BYTES_MAX + SINGLE_FRAMES_BYTES_MAX <= OWED_BYTES_MAX
+        && OUTSTANDING_MAX * GROUP_BYTES_MAX + SINGLE_FRAMES_BYTES_MAX <= OWED_BYTES_MAX,
     "every answer owed to a well-behaved peer, and every late grant's return, has room"
 );
 const _: () = assert!(
-    FRAME_HEADER_BYTES + ERROR_BODY_BYTES_MAX + 256 <= SINGLE_FRAMES_BYTES_MAX,
+    FRAME_HEADER_BYTES + ERROR_BODY_BYTES_MAX + 256 + DETAIL_BYTES_MAX <= SINGLE_FRAMES_BYTES_MAX,
     "so have a hello, a ping, a pong, a drain, and the last word: an error or a bye"
 );
 

@@ -70,6 +70,10 @@ pub enum ProtocolError {
     /// It announced a successor although it is not the acceptor, or twice (C22).
     #[error("it announced a successor out of place")]
     SuccessorMisplaced,
+    /// It sent a message of a group, or a field of one, where that is not allowed; the field or
+    /// message is named (RT33 to RT37).
+    #[error("it sent `{0}` of a group out of place")]
+    GroupMisplaced(&'static str),
     /// It does not read the answers to its messages (C15).
     #[error("it does not read the answers to what it sends")]
     NotReading,
@@ -200,6 +204,44 @@ pub enum DisconnectError {
     #[error("too many requests are unanswered")]
     TooManyOutstanding,
     /// Too many bytes are unsent; safe to retry once they have been sent.
+    #[error("too many bytes are unsent")]
+    Backlogged,
+}
+
+/// Why a command about a group was not accepted. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// Hellos have not been exchanged yet, or the connection has ended.
+    #[error("the connection is not open")]
+    NotOpen,
+    /// One of the processes has no groups, or only an earlier version is common.
+    #[error("the two processes have no messages of groups in common")]
+    UnknownToPeer,
+    /// Only the dialler attaches, joins and is placed; only the acceptor answers and tells. The
+    /// caller's fault.
+    #[error("that is not said at this end of the connection")]
+    WrongRole,
+    /// The peer is shutting down. Attach elsewhere.
+    #[error("the peer is shutting down")]
+    PeerDraining,
+    /// The named field is out of its range, or grants more than was asked. The caller's fault.
+    #[error("field `{0}` is out of range or more than was asked")]
+    InvalidField(&'static str),
+    /// The named field or message may not be sent now: its member is not there, or something else
+    /// has to come first. The caller's fault, unless the member has just left.
+    #[error("`{0}` of a group is out of place")]
+    Misplaced(&'static str),
+    /// An unanswered attempt already uses the id. The caller's fault.
+    #[error("the id is in use")]
+    IdInUse,
+    /// No attempt of this id waits for an answer. The caller's fault.
+    #[error("no attempt of this id waits for an answer")]
+    UnknownId,
+    /// Too many requests are unanswered; safe to retry after the next answer.
+    #[error("too many requests are unanswered")]
+    TooManyOutstanding,
+    /// Too many bytes are unsent, or too many epochs unconfirmed; safe to retry later.
     #[error("too many bytes are unsent")]
     Backlogged,
 }

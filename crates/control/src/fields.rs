@@ -35,6 +35,41 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
+    /// A number of 40 bits.
+    pub(crate) fn u40(&mut self) -> Result<u64, Malformed> {
+        let mut bytes = [0; 8];
+        bytes[..5].copy_from_slice(&self.array::<5>()?);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let (bytes, rest) = self.rest.split_at_checked(count).ok_or(Malformed::Truncated)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// A part of the body that has a length of its own.
+    pub(crate) fn part(&mut self, count: usize) -> Result<Reader<'a>, Malformed> {
+        Ok(Reader::new(self.bytes(count)?))
+    }
+
+    /// How many bytes are left.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Entries up to the end. Each takes bytes, so a body bounds their number.
+    pub(crate) fn entries<T>(
+        &mut self,
+        read: impl Fn(&mut Reader<'a>) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        let mut entries = Vec::new();
+        while !self.rest.is_empty() {
+            entries.push(read(self)?);
+        }
+        Ok(entries)
+    }
+
     /// A length byte and that many bytes of UTF-8.
     pub(crate) fn text<const BYTES_MAX: usize>(
         &mut self,
@@ -44,9 +79,8 @@ impl<'a> Reader<'a> {
         if length > BYTES_MAX {
             return Err(Malformed::Value(field));
         }
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed::Truncated)?;
-        self.rest = rest;
-        let text = core::str::from_utf8(bytes).map_err(|_| Malformed::Value(field))?;
+        let text =
+            core::str::from_utf8(self.bytes(length)?).map_err(|_| Malformed::Value(field))?;
         Ok(Text::new(text))
     }
 
@@ -62,6 +96,8 @@ pub(crate) trait Write {
     fn put_u16(&mut self, value: u16);
     fn put_u32(&mut self, value: u32);
     fn put_u64(&mut self, value: u64);
+    /// The lowest 40 bits.
+    fn put_u40(&mut self, value: u64);
     fn put_text<const BYTES_MAX: usize>(&mut self, text: &Text<BYTES_MAX>);
 }
 
@@ -80,6 +116,10 @@ impl Write for Vec<u8> {
 
     fn put_u64(&mut self, value: u64) {
         self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn put_u40(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_le_bytes()[..5]);
     }
 
     fn put_text<const BYTES_MAX: usize>(&mut self, text: &Text<BYTES_MAX>) {

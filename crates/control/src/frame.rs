@@ -99,8 +99,8 @@ fn checked_header(header: [u8; FRAME_HEADER_BYTES]) -> Result<(usize, u8, bool),
 /// Appends a frame of `kind` to `out`, its body written by `write_body`.
 ///
 /// # Panics
-/// If the body exceeds [`BODY_BYTES_MAX`]. The limits of all messages' fields keep it far below
-/// that.
+/// If the body exceeds [`BODY_BYTES_MAX`]. The limits of fields keep all messages far below that,
+/// except for the lists that a router tells: who sends one checks its length.
 pub(crate) fn write_frame(
     out: &mut Vec<u8>,
     kind: u8,

@@ -25,6 +25,9 @@ impl Capabilities {
     pub const TCP: Capabilities = Capabilities(8);
     /// The process understands data addresses of fabrics (C7).
     pub const FABRIC: Capabilities = Capabilities(16);
+    /// The process has the messages of groups: it is a router, or can attach to one or join one
+    /// (RT33 to RT37).
+    pub const GROUPS: Capabilities = Capabilities(32);
 
     /// The capabilities whose bits are set.
     pub const fn from_bits(bits: u32) -> Capabilities {

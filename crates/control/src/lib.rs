@@ -5,7 +5,8 @@
 //! its ends: its inputs are bytes, times and commands; its outputs are bytes, events and a
 //! deadline. It owns no socket, thread, clock or source of randomness, so that the event loop and
 //! the simulator run the same code. [`Message`] and [`Deframer`] implement the format.
-//! `docs/spec/control.md` specifies it with numbered rules, cited here as `C1`, `C2`, ….
+//! `docs/spec/control.md` specifies it with numbered rules, cited here as `C1`, `C2`, …, and
+//! `docs/spec/route.md` what clients, workers and routers of a group say (`RT33` to `RT37`).
 //!
 //! Invariants that hold against any peer: memory is bounded (one frame of input, the output limit
 //! plus [`OWED_BYTES_MAX`], [`OUTSTANDING_MAX`] requests per direction and as many remembered
@@ -23,6 +24,7 @@ mod connection;
 mod error;
 mod fields;
 mod frame;
+mod group;
 mod heartbeat;
 mod hello;
 mod message;
@@ -42,12 +44,17 @@ pub use answers::Answers;
 pub use carrier::Carrier;
 pub use codes::{ByeReason, ErrorCode, Fault, RefuseCode};
 pub use config::{Config, ConfigError, OUTSTANDING_MAX, OWED_BYTES_MAX};
-pub use connection::{Connection, Counters, Event, Role};
+pub use connection::{Connection, Counters, Event, GroupEvent, JoinFailure, Role};
 pub use error::{
-    ConnectError, ConnectFailure, DisconnectError, FailureReason, Malformed, ProtocolError,
-    ReplyError,
+    ConnectError, ConnectFailure, DisconnectError, FailureReason, GroupError, Malformed,
+    ProtocolError, ReplyError,
 };
 pub use frame::{BODY_BYTES_MAX, Deframer, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame};
+pub use group::{
+    ASKED_MAX, Active, AttachGrant, AttachParams, Cipher, ClientChange, Epoch, GroupMessage,
+    JoinGrant, JoinParams, Leave, Member, MemberChange, MemberState, NAME_MAX, NAMES_BYTES_MAX,
+    PlaceGrant, PlaceParams, ROUTERS_MAX, Refusal, Secret, Table, Told,
+};
 pub use hello::{Capabilities, Hello, MAGIC, NAME_BYTES_MAX, Place};
 pub use message::Message;
 pub use params::{

@@ -1,10 +1,10 @@
-//! The messages and their bodies (C4 to C14).
+//! The messages and their bodies (C4 to C14, C21, C22; RT33 to RT37 in `group`).
 
 use crate::codes::{ByeReason, ErrorCode, RefuseCode};
 use crate::fields::{Reader, Write};
 use crate::frame::{FLAG_SKIPPABLE, write_frame};
 use crate::text::{DETAIL_BYTES_MAX, Text};
-use crate::{AcceptParams, ConnectParams, Hello, Malformed, SessionRef, Ticket};
+use crate::{AcceptParams, ConnectParams, GroupMessage, Hello, Malformed, SessionRef, Ticket};
 
 /// Bytes of the longest connect reply: identifier, result, grant with two IPv6 addresses.
 pub(crate) const CONNECT_REPLY_BODY_BYTES_MAX: usize = 8 + 1 + 23 + 2 * (3 + 16);
@@ -69,6 +69,8 @@ pub enum Message {
     },
     /// From the acceptor: another process serves at the address that the dialler dialled.
     Successor,
+    /// Between a router and the clients and workers of its group, since version 1.4.
+    Group(GroupMessage),
 }
 
 /// The kind of a [`Message::Hello`].
@@ -110,11 +112,15 @@ impl Message {
             Message::Resume(_) => KIND_RESUME,
             Message::Resumed { .. } => KIND_RESUMED,
             Message::Successor => KIND_SUCCESSOR,
+            Message::Group(message) => message.kind(),
         }
     }
 
     /// Appends the message's frame to `out`. Field values that the documentation excludes are
     /// encoded unchecked; a receiver refuses them.
+    ///
+    /// # Panics
+    /// If what a router tells exceeds a frame: see [`Told::body_bytes`](crate::Told::body_bytes).
     pub fn encode(&self, out: &mut Vec<u8>) {
         // Kinds 11 and up may be skipped (C2).
         let flags = if self.kind() >= KIND_TICKET { FLAG_SKIPPABLE } else { 0 };
@@ -163,6 +169,7 @@ impl Message {
             }
             Message::Ticket(ticket) | Message::Resume(ticket) => ticket.write(body),
             Message::Resumed { accepted } => body.put_u8(u8::from(!accepted)),
+            Message::Group(message) => message.write(body),
         }
     }
 
@@ -199,6 +206,9 @@ impl Message {
                 },
             },
             KIND_SUCCESSOR => Message::Successor,
+            kind if GroupMessage::has_kind(kind) => {
+                Message::Group(GroupMessage::read(kind, reader)?)
+            }
             unknown => return Err(Malformed::UnknownKind(unknown)),
         })
     }

@@ -3,13 +3,13 @@
 //! A connect that has timed out stays here as *abandoned* until its late answer arrives: the peer
 //! still owes that answer, and a session that it grants has to be given back. Invariants:
 //! `deadlines` contains exactly the attempts that are still waited for; there are at most
-//! [`OUTSTANDING_MAX`] entries.
+//! [`OUTSTANDING_MAX`](crate::OUTSTANDING_MAX) entries, together with those of groups.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use petasos_base::Time;
 
-use crate::{ConnectParams, OUTSTANDING_MAX, SessionRef};
+use crate::{ConnectParams, SessionRef};
 
 #[derive(Clone, Debug)]
 struct Attempt {
@@ -48,18 +48,19 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    pub(crate) fn is_full(&self) -> bool {
-        self.connects.len() + self.disconnects.len() >= OUTSTANDING_MAX
+    pub(crate) fn len(&self) -> usize {
+        self.connects.len() + self.disconnects.len()
     }
 
-    /// What [`Requests::begin`] would have to do.
-    pub(crate) fn plan(&self, id: u64, params: &ConnectParams) -> Begin {
+    /// What [`Requests::begin`] would have to do; `is_full` says that there is no room for another
+    /// request.
+    pub(crate) fn plan(&self, id: u64, params: &ConnectParams, is_full: bool) -> Begin {
         match self.connects.get(&id) {
             Some(attempt) if attempt.deadline.is_none() && attempt.params == *params => {
                 Begin::Resume
             }
             Some(_) => Begin::IdInUse,
-            None if self.is_full() => Begin::Full,
+            None if is_full => Begin::Full,
             None => Begin::Send,
         }
     }

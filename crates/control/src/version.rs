@@ -60,7 +60,7 @@ impl fmt::Display for VersionRange {
 
 /// The versions that this code supports.
 pub const SUPPORTED: VersionRange =
-    VersionRange { oldest: Version { major: 1, minor: 0 }, newest: Version { major: 1, minor: 3 } };
+    VersionRange { oldest: Version { major: 1, minor: 0 }, newest: Version { major: 1, minor: 4 } };
 
 #[cfg(test)]
 mod tests {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn ranges_print_as_a_person_writes_them() {
         assert_eq!(range(0x100, 0x203).to_string(), "1.0 to 2.3");
-        assert_eq!(SUPPORTED.to_string(), "1.0 to 1.3");
+        assert_eq!(SUPPORTED.to_string(), "1.0 to 1.4");
         assert_eq!(range(0x100, 0x100).to_string(), "1.0");
     }
 }

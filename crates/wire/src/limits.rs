@@ -14,6 +14,8 @@ pub const REQUEST_NUMBERS: u64 = 1 << 40;
 pub const TRANSMISSION_NUMBERS: u32 = 1 << 24;
 /// Packets of one message (W7).
 pub const PACKETS_MAX: u32 = 1 << 20;
+/// Numbers of methods (W9).
+pub const METHODS: usize = 1 << 16;
 /// Bytes of one message (W8): 256 MiB − 1.
 pub const MESSAGE_BYTES_MAX: u32 = (1 << 28) - 1;
 /// Packets in flight that a receiver can grant (W10).

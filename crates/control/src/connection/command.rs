@@ -54,7 +54,7 @@ impl Connection {
         if !self.reads(params.address.carrier) {
             return Err(ConnectError::UnknownCarrier(params.address.carrier));
         }
-        match self.requests.plan(id, &params) {
+        match self.requests.plan(id, &params, self.is_full()) {
             Begin::IdInUse => return Err(ConnectError::IdInUse),
             Begin::Full => return Err(ConnectError::TooManyOutstanding),
             Begin::Send if self.is_backlogged() => return Err(ConnectError::Backlogged),
@@ -102,7 +102,7 @@ impl Connection {
         if self.requests.disconnects(&session) {
             return Ok(());
         }
-        if self.requests.is_full() {
+        if self.is_full() {
             return Err(DisconnectError::TooManyOutstanding);
         }
         if self.is_backlogged() {
@@ -175,7 +175,7 @@ impl Connection {
         }
     }
 
-    fn is_backlogged(&self) -> bool {
+    pub(super) fn is_backlogged(&self) -> bool {
         self.output.unsent().len() >= self.config.output_bytes_max
     }
 }

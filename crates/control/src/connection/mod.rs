@@ -1,6 +1,7 @@
 //! The state machine at one end of a control connection.
 
 mod command;
+mod group;
 mod receive;
 mod resume;
 mod successor;
@@ -9,8 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use petasos_base::{Time, counters};
 
+use group::Groups;
 use resume::Resumption;
 use successor::Succession;
+
+pub use group::{GroupEvent, JoinFailure};
 
 use crate::answers::Answers;
 use crate::codes::{ByeReason, RefuseCode};
@@ -84,6 +88,8 @@ pub enum Event {
         /// Whether the earlier connection's sessions continue.
         accepted: bool,
     },
+    /// Something about the members of a group. None comes unless [`Connection::knows_groups`].
+    Group(GroupEvent),
     /// The peer, or the connection to it, has failed.
     PeerFailed(FailureReason),
     /// One of the processes closed the connection on purpose.
@@ -126,8 +132,9 @@ enum Phase {
 /// One end of a control connection.
 ///
 /// Its methods fall into four families. *Inputs* (`handle_*`): from the socket and the clock.
-/// *Commands* (`connect`, `reply`, `disconnect`, `drain`, `close`, `inherit_answers`). *Outputs*
-/// (`poll_*`, `advance_output`): what to do now. *Getters*: the rest.
+/// *Commands* (`connect`, `reply`, `disconnect`, `drain`, `close`, `inherit_answers`; for groups
+/// `attach`, `join`, `place`, `leave`, `tell`, `confirm_epoch`, `answer_*`). *Outputs* (`poll_*`,
+/// `advance_output`): what to do now. *Getters*: the rest.
 ///
 /// After every input or command, take events until [`Connection::poll_event`] returns `None`, write
 /// the bytes of [`Connection::poll_output`], and set a timer for [`Connection::poll_timeout`]. When
@@ -160,6 +167,7 @@ pub struct Connection {
     answers: Answers,
     resumption: Resumption,
     succession: Succession,
+    groups: Groups,
     counters: Counters,
 }
 
@@ -190,6 +198,7 @@ impl Connection {
             answers: Answers::default(),
             resumption: Resumption::default(),
             succession: Succession::default(),
+            groups: Groups::default(),
             counters: Counters::default(),
         };
         if role == Role::Dialler {
@@ -353,6 +362,7 @@ impl Connection {
         for id in self.requests.take_waiting() {
             self.events.push_back(Event::ConnectAnswered { id, result: Err(failure) });
         }
+        self.end_groups(failure);
         self.events.push_back(last);
     }
 

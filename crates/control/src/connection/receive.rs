@@ -5,13 +5,13 @@ use petasos_base::Time;
 use super::{Connection, Event, Phase, Role};
 use crate::answers::Answers;
 use crate::codes::{ErrorCode, RefuseCode};
-use crate::config::OUTSTANDING_MAX;
 use crate::error::{ConnectFailure, FailureReason, ProtocolError};
 use crate::frame::{Deframer, FRAME_HEADER_BYTES, Frame};
 use crate::message::{KIND_HELLO, Message};
 use crate::version::VersionRange;
 use crate::{
-    AcceptParams, ConnectParams, Hello, MAGIC, Malformed, SessionRef, SessionRole, Target, Text,
+    AcceptParams, ConnectParams, GroupMessage, Hello, MAGIC, Malformed, SessionRef, SessionRole,
+    Target, Text,
 };
 
 /// Whether these are the first bytes of a TLS record: its type and the major version (RFC 8446,
@@ -117,7 +117,14 @@ impl Connection {
     }
 
     fn handle_message(&mut self, frame: Frame<'_>, now: Time) -> Result<(), ProtocolError> {
-        let message = match Message::decode(frame.kind, frame.body) {
+        // Who has no groups, or speaks an earlier version, does not know their messages (C2).
+        let decoded = match frame.kind {
+            kind if GroupMessage::has_kind(kind) && !self.knows_groups() => {
+                Err(Malformed::UnknownKind(kind))
+            }
+            kind => Message::decode(kind, frame.body),
+        };
+        let message = match decoded {
             Err(Malformed::UnknownKind(_)) if frame.skippable => {
                 self.counters.frames_skipped += 1;
                 self.heartbeat.on_frame(now);
@@ -147,6 +154,7 @@ impl Connection {
             Message::Resume(ticket) => self.on_resume(ticket)?,
             Message::Resumed { accepted } => self.on_resumed(accepted)?,
             Message::Successor => self.on_successor()?,
+            Message::Group(message) => self.on_group(message)?,
             Message::Error { code, detail } => {
                 self.fail_silently(FailureReason::Reported { code, detail });
             }
@@ -163,7 +171,7 @@ impl Connection {
             self.answer(id, result);
         } else if self.pending.contains_key(&id) {
             self.counters.connects_repeated += 1;
-        } else if self.pending.len() == OUTSTANDING_MAX {
+        } else if self.is_full_of_peers() {
             return Err(ProtocolError::TooManyOutstanding);
         } else if self.draining {
             self.answer(id, Err(RefuseCode::Draining));

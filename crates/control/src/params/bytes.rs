@@ -1,11 +1,8 @@
 //! The encoding of both ends' parameters (C7, C9).
 
-use core::net::SocketAddr;
-
 use super::{AcceptParams, ConnectParams, LocalOffer, Recovery, TARGET_ANY, Target};
 use crate::Malformed;
 use crate::address::DataAddress;
-use crate::carrier::Carrier;
 use crate::fields::{Reader, Write};
 
 const FLAG_GO_BACK_N: u8 = 1;
@@ -93,7 +90,7 @@ impl AcceptParams {
         let (request_bytes_max, response_bytes_max) = (reader.u32()?, reader.u32()?);
         let (credits, payload_bytes, slots) = (reader.u16()?, reader.u16()?, reader.u8()?);
         let address = DataAddress::read(reader)?;
-        let local = beside.then(|| read_name(reader)).transpose()?;
+        let local = beside.then(|| DataAddress::read_name(reader, "local")).transpose()?;
         let params = AcceptParams {
             address,
             endpoint,
@@ -114,13 +111,7 @@ impl AcceptParams {
 impl LocalOffer {
     fn read(reader: &mut Reader<'_>) -> Result<LocalOffer, Malformed> {
         let (credits, payload_bytes_max) = (reader.u16()?, reader.u16()?);
-        Ok(LocalOffer { name: read_name(reader)?, credits, payload_bytes_max })
+        let name = DataAddress::read_name(reader, "local")?;
+        Ok(LocalOffer { name, credits, payload_bytes_max })
     }
-}
-
-/// Reads a local name: a data address that has an IP address, in a number space of its own.
-fn read_name(reader: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
-    let DataAddress { port, ip, carrier } = DataAddress::read(reader)?;
-    let ip = ip.filter(|_| carrier == Carrier::Datagrams).ok_or(Malformed::Value("local"))?;
-    Ok(SocketAddr::new(ip, port))
 }

@@ -19,6 +19,11 @@ proptest! {
         let optional = if matches!(message, Message::Hello(_)) { 24 } else { 0 };
         for length in 0..body.len() - optional {
             let result = Message::decode(header[2], &body[..length]);
+            // Cut between two entries, or before a secret, it is another message.
+            if let (Ok(shorter), Message::Group(GroupMessage::Told(_))) = (&result, &message) {
+                prop_assert_eq!(&encoded(shorter)[FRAME_HEADER_BYTES..], &body[..length]);
+                continue;
+            }
             prop_assert!(result.is_err(), "{} of {} bytes: {:?}", length, body.len(), result);
         }
     }
@@ -28,11 +33,13 @@ proptest! {
         let bytes = encoded(&message);
         let mut body = bytes[FRAME_HEADER_BYTES..].to_vec();
         body.push(0);
-        let expected = match message {
-            Message::Hello(_) => Ok(message),
-            _ => Err(Malformed::Trailing),
-        };
-        prop_assert_eq!(Message::decode(bytes[2], &body), expected);
+        let decoded = Message::decode(bytes[2], &body);
+        match message {
+            Message::Hello(_) => prop_assert_eq!(decoded, Ok(message)),
+            // A byte is no entry.
+            Message::Group(GroupMessage::Told(_)) => prop_assert!(decoded.is_err()),
+            _ => prop_assert_eq!(decoded, Err(Malformed::Trailing)),
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{decoded, encoded, grant, hello, params};
 use crate::*;
 
-fn assert_golden(message: Message, hex: &str) {
+pub(super) fn assert_golden(message: Message, hex: &str) {
     let written: String = encoded(&message).iter().map(|byte| format!("{byte:02x}")).collect();
     let golden: String = hex.split_whitespace().collect();
     assert_eq!(written, golden);
@@ -14,14 +14,14 @@ fn assert_golden(message: Message, hex: &str) {
 fn c4_hello() {
     assert_golden(
         Message::Hello(hello(0x1122_3344_5566_7788)),
-        "3500 01 00  50545343 0001 0301 8877665544332211 0400 03000000 06 746573746572
+        "3500 01 00  50545343 0001 0401 8877665544332211 0400 03000000 06 746573746572
          00000000000000000000000000000000 0000000000000000",
     );
     let boot = *b"0123456789abcdef";
     let place = Some(Place { boot, namespace: 0xf000_0001 });
     assert_golden(
         Message::Hello(Hello { place, ..hello(0x1122_3344_5566_7788) }),
-        "3500 01 00  50545343 0001 0301 8877665544332211 0400 03000000 06 746573746572
+        "3500 01 00  50545343 0001 0401 8877665544332211 0400 03000000 06 746573746572
          30313233343536373839616263646566 010000f000000000",
     );
 }

@@ -14,7 +14,7 @@ fn c5_hellos_open_both_ends() {
     let mut pair = Pair::new();
     assert!(pair.acceptor.connection.poll_output().is_none(), "the acceptor waits for a hello");
     pair.transfer();
-    let introduced = |hello| vec![Event::PeerHello { hello, version: version(1, 3) }];
+    let introduced = |hello| vec![Event::PeerHello { hello, version: version(1, 4) }];
     assert_eq!(pair.dialler.take_events(), introduced(hello(ACCEPTOR)));
     assert_eq!(pair.acceptor.take_events(), introduced(hello(DIALLER)));
     assert_eq!(pair.dialler.connection.peer(), Some(&hello(ACCEPTOR)));
@@ -31,7 +31,7 @@ fn c3_two_that_share_no_version_both_name_both_ranges() {
     assert_eq!(pair.dialler.take_events(), failed(range, SUPPORTED));
     assert_eq!(pair.acceptor.take_events(), failed(SUPPORTED, range));
     let reason = FailureReason::Incompatible { ours: SUPPORTED, theirs: range };
-    let line = "this process speaks control protocol 1.0 to 1.3, the peer 2.1 to 3.0";
+    let line = "this process speaks control protocol 1.0 to 1.4, the peer 2.1 to 3.0";
     assert_eq!(reason.to_string(), line);
     assert!(pair.dialler.connection.is_finished() && pair.acceptor.connection.is_finished());
 }
@@ -43,7 +43,7 @@ fn c3_the_error_frame_names_both_ranges_too() {
     let theirs = encoded(&Message::Hello(Hello { versions: range, ..hello(DIALLER) }));
     side.connection.handle_bytes(&theirs, Time::ZERO);
     let mut expected = encoded(&Message::Hello(hello(ACCEPTOR)));
-    let detail = Text::new("this process speaks 1.0 to 1.3, you 2.1 to 3.0");
+    let detail = Text::new("this process speaks 1.0 to 1.4, you 2.1 to 3.0");
     Message::Error { code: ErrorCode::VersionMismatch, detail }.encode(&mut expected);
     assert_eq!(side.take_output(), expected);
 }

@@ -5,9 +5,10 @@ use core::net::IpAddr;
 use petasos_wire::{MESSAGE_BYTES_MAX, SESSIONS_MAX, TAG_MAX};
 use proptest::prelude::*;
 
+use super::group_strategies;
 use crate::*;
 
-fn text<const BYTES_MAX: usize>() -> impl Strategy<Value = Text<BYTES_MAX>> {
+pub(super) fn text<const BYTES_MAX: usize>() -> impl Strategy<Value = Text<BYTES_MAX>> {
     any::<String>().prop_map(|text| Text::new(&text))
 }
 
@@ -29,7 +30,7 @@ fn hello() -> impl Strategy<Value = Hello> {
     })
 }
 
-fn address() -> impl Strategy<Value = DataAddress> {
+pub(super) fn address() -> impl Strategy<Value = DataAddress> {
     let usable = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
     let ip = any::<IpAddr>().prop_filter("an address of one host", usable);
     let carrier = prop_oneof![Just(Carrier::Datagrams), Just(Carrier::Tcp), Just(Carrier::Fabric)];
@@ -40,7 +41,7 @@ fn address() -> impl Strategy<Value = DataAddress> {
     })
 }
 
-fn local_name() -> impl Strategy<Value = core::net::SocketAddr> {
+pub(super) fn local_name() -> impl Strategy<Value = core::net::SocketAddr> {
     let named = |address: DataAddress| Some(core::net::SocketAddr::new(address.ip?, address.port));
     address().prop_filter_map("a name has an IP address", named)
 }
@@ -140,5 +141,6 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
         any::<[u8; 16]>().prop_map(|bytes| Message::Resume(Ticket::new(bytes))),
         any::<bool>().prop_map(|accepted| Message::Resumed { accepted }),
         Just(Message::Successor),
+        group_strategies::message().prop_map(Message::Group),
     ]
 }

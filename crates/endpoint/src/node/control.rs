@@ -364,6 +364,8 @@ impl Control {
             }
             // Their effects are read from the connection in `send_waiting`.
             Event::DisconnectAnswered { .. } | Event::PeerDraining => {}
+            // This process does not say that it has groups, so nobody speaks of them.
+            Event::Group(_) => {}
         }
         number
     }
