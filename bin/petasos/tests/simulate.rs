@@ -38,9 +38,23 @@ fn a_file_is_written_beside_the_table() {
     let table = finished.success();
     assert!(table.contains("99th percentile, exponential") && table.contains("jbsq2"), "{table}");
     assert!(table.contains("standard errors: at most"), "{table}");
+    assert!(!table.contains("too few"), "{table}");
     let text = std::fs::read_to_string(&file).expect("it is written");
     std::fs::remove_file(&file).expect("it is there");
     assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn too_few_requests_to_tell_the_errors_are_said() {
+    let args = [&SHORT[..], &["--loads", "0.3,0.8"]].concat();
+    let finished = simulate(&args);
+    assert!(finished.success().contains("2 points had too few requests"), "{finished:?}");
+    let finished = simulate(&[&args[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(finished.success()).expect("it is JSON");
+    let points = json["points"].as_array().expect("it is a list");
+    for point in points {
+        assert_eq!(point["errors_are_known"], point["load"] == 0.3, "{point}");
+    }
 }
 
 #[test]
@@ -61,6 +75,7 @@ fn json_has_theory_and_says_who_cannot_keep_up() {
 fn what_cannot_be_simulated_is_refused() {
     for (args, what) in [
         (&["--loads", "1.2"][..], "a load of 1.2 cannot be simulated"),
+        (&["--loads", "0.997", "--policy", "rr"], "cannot be simulated with rr; up to 0.995"),
         (&["--workers", "0"], "0 workers cannot be simulated"),
         (&["--delay", "-1"], "a delay of -1 mean service times"),
         (&["--precision", "0"], "--precision is 0"),

@@ -4,12 +4,15 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use petasos_router::{Bound, Config, Policy, Rule, UnknownPolicy, WORKERS_MAX};
+use petasos_router::{BOUND_MAX, Bound, Config, Policy, Rule, UnknownPolicy, WORKERS_MAX};
 
 use crate::service::Service;
 
 /// The most requests that wait in the router. More come only if the workers cannot keep up.
 const WAITING_MAX: usize = 1 << 18;
+/// The highest load at which the queues of workers, where policies do not bound them, stay below
+/// the bound that all have: 4095 requests.
+const UNBOUNDED_LOAD_MAX: f64 = 0.995;
 /// The longest delay, in mean service times.
 const DELAY_MAX: f64 = 1000.0;
 
@@ -46,11 +49,16 @@ pub enum Discipline {
 impl Discipline {
     /// The router's random choice.
     pub(crate) const RANDOM: Discipline =
-        Discipline::Router(Policy { rule: Rule::Random, bound: Bound::Unlimited });
+        Discipline::Router(Policy { rule: Rule::Random, bound: Bound::Announced });
 
     /// Whether what the router knows of workers does not matter.
     pub(crate) fn is_blind(self) -> bool {
         matches!(self, Discipline::Router(policy) if !policy.compares_loads())
+    }
+
+    /// Whether a worker may have as many requests as come.
+    fn is_unbounded(self) -> bool {
+        matches!(self, Discipline::Router(Policy { bound: Bound::Announced, .. }))
     }
 
     fn policy(self) -> Policy {
@@ -82,14 +90,14 @@ impl FromStr for Discipline {
 
     fn from_str(name: &str) -> Result<Discipline, UnknownDiscipline> {
         let unknown = || UnknownDiscipline { name: name.to_owned() };
-        if name == "single" {
-            return Ok(Discipline::Single);
-        }
-        let policy: Policy = name.parse().map_err(|_: UnknownPolicy| unknown())?;
-        match policy.bound {
-            // Workers announce nothing here.
-            Bound::Announced => Err(unknown()),
-            _ => Ok(Discipline::Router(policy)),
+        match name {
+            "single" => Ok(Discipline::Single),
+            // It is jsq: workers announce as much as they can here.
+            "jbsq" => Err(unknown()),
+            name => {
+                let policy = name.parse().map_err(|_: UnknownPolicy| unknown())?;
+                Ok(Discipline::Router(policy))
+            }
         }
     }
 }
@@ -111,6 +119,10 @@ impl Model {
         // NaN is not in ranges.
         if !(0.01..=0.999).contains(&self.load) {
             return Err(ModelError::Load(self.load));
+        }
+        if self.discipline.is_unbounded() && self.load > UNBOUNDED_LOAD_MAX {
+            let Model { discipline, load, .. } = *self;
+            return Err(ModelError::Bounded { discipline, load });
         }
         if !(0.0..=DELAY_MAX).contains(&self.delay) {
             return Err(ModelError::Time { name: "delay", value: self.delay });
@@ -134,6 +146,7 @@ impl Model {
             policy,
             workers_max: self.workers,
             waiting_max: WAITING_MAX,
+            waiting_age_max: None,
             liveness: None,
             hold: can_hold.then_some(hold),
             ..Config::default()
@@ -151,6 +164,17 @@ pub enum ModelError {
     /// No load, or workers could not keep up.
     #[error("a load of {0} cannot be simulated; from 0.01 to 0.999 can")]
     Load(f64),
+    /// Workers' queues would meet a bound that the policy is not said to have.
+    #[error(
+        "a load of {load} cannot be simulated with {discipline}; up to {UNBOUNDED_LOAD_MAX} can: \
+         with more, workers have as many requests as they can have, {BOUND_MAX}"
+    )]
+    Bounded {
+        /// Which policy.
+        discipline: Discipline,
+        /// The load.
+        load: f64,
+    },
     /// A delay is negative, or too long.
     #[error(
         "a {name} of {value} mean service times cannot be simulated; from 0 to {DELAY_MAX} can"
@@ -211,6 +235,16 @@ mod tests {
         assert_eq!(model().check(), Ok(()));
         assert!(refused(|model| model.workers = 0).starts_with("0 workers"));
         assert!(refused(|model| model.load = 1.0).starts_with("a load of 1 "));
+        let with = |discipline: &str, load| {
+            let discipline = discipline.parse().expect("it is a policy");
+            Model { discipline, load, ..model() }.check()
+        };
+        for policy in ["random", "pl2", "rr", "jsq"] {
+            let error = with(policy, 0.996).expect_err("queues meet their bound").to_string();
+            assert!(error.contains(policy) && error.contains("4095"), "{error}");
+            assert_eq!(with(policy, 0.995), Ok(()));
+        }
+        assert_eq!((with("jbsq4095", 0.999), with("single", 0.999)), (Ok(()), Ok(())));
         assert!(refused(|model| model.load = f64::NAN).starts_with("a load of NaN"));
         assert!(refused(|model| model.delay = -1.0).starts_with("a delay of -1 "));
         assert!(refused(|model| model.hold = 1e9).starts_with("a hold of 1000000000 "));

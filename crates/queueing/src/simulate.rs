@@ -47,7 +47,8 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Exactly so many requests, rounded up to whole batches.
+    /// Exactly so many requests, rounded up to whole batches. They may be too few to know the errors
+    /// ([`Latency::errors_are_known`]).
     pub fn requests(requests: u64, seed: u64) -> Effort {
         Effort { seed, precision: 0.0, requests_min: requests, requests_max: requests }
     }
@@ -63,6 +64,9 @@ pub struct Latency {
     pub p99: Estimate,
     /// How many requests were observed.
     pub requests: u64,
+    /// Whether the parts of the run, whose differences tell the errors, were long enough for that.
+    /// If not, the errors are larger than they seem.
+    pub errors_are_known: bool,
 }
 
 /// Simulates a model. None if the workers cannot keep up, because the bound and the delay leave
@@ -95,9 +99,12 @@ pub(crate) fn check(model: &Model, effort: &Effort) -> Result<(), ModelError> {
 /// The requests of a batch, to begin with.
 fn batch(model: &Model, effort: &Effort) -> u64 {
     let length = effort.requests_min.max(REQUESTS_MIN).div_ceil(WORLDS * BATCHES as u64);
-    // Batches that are too short do not differ enough, and the error would seem small.
-    let longer = warm_up(model).saturating_mul(2);
-    if effort.precision > 0.0 { length.max(longer) } else { length }
+    if effort.precision > 0.0 { length.max(batch_min(model)) } else { length }
+}
+
+/// Batches that are shorter do not differ enough, and errors would seem small.
+fn batch_min(model: &Model) -> u64 {
+    warm_up(model).saturating_mul(2)
 }
 
 /// How many requests there are before the first result.
@@ -169,6 +176,7 @@ impl<'a> Simulation<'a> {
             mean: Estimate { value: mean.value + 1.0 + shift, ..mean },
             p99: Estimate { value: p99.value + shift, ..p99 },
             requests: batches.iter().map(|batch| batch.begun).sum(),
+            errors_are_known: self.length >= batch_min(self.model),
         }
     }
 

@@ -194,7 +194,7 @@ impl World {
         while let Some(output) = self.router.poll(at, &mut self.decisions) {
             match output {
                 Output::Give(given) => self.start(now, given),
-                Output::Expired(_) | Output::Probe { .. } => {
+                Output::Dropped(..) | Output::Probe { .. } => {
                     unreachable!("requests have no end, and workers are always there")
                 }
             }

@@ -113,6 +113,22 @@ fn runs_go_on_until_they_are_precise() {
 }
 
 #[test]
+fn too_few_requests_to_know_the_errors_are_told() {
+    let at = |load, requests| {
+        let model = model(Service::Exponential, "jsq", load, 0.0);
+        let effort = Effort::requests(requests, 3);
+        let latency = simulate(&model, &effort).expect("it is right").expect("it keeps up");
+        latency.errors_are_known
+    };
+    assert!(at(0.5, 200_000) && !at(0.9, 200_000) && at(0.9, 4_500_000));
+    // A run that goes on until it is precise has long parts from the beginning.
+    let effort = Effort { precision: 0.1, requests_min: 64_000, ..Effort::default() };
+    let model = model(Service::Exponential, "jsq", 0.9, 0.0);
+    let latency = simulate(&model, &effort).expect("it is right").expect("it keeps up");
+    assert!(latency.errors_are_known);
+}
+
+#[test]
 fn what_takes_ages_before_there_is_a_result_is_refused() {
     let model = model(Service::Exponential, "single", 0.998, 0.0);
     let refused = simulate(&model, &Effort::default());

@@ -15,6 +15,9 @@
 //!
 //! Invariant: `settled <= received <= given`.
 
+/// A worker takes no number for new that is further above the highest that it has (RT21).
+pub(crate) const AHEAD_MAX: u64 = 8192;
+
 /// Counts of one worker. See the module's documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {

@@ -78,8 +78,9 @@ impl Workers {
         let allowed = u64::from(100 + keys.excess_percent);
         let found = ring.find(key, |worker| {
             let worker = &self.all[usize::from(worker)];
-            // Its part of all requests, this one included, and the excess; rounded up.
-            let part = (self.outstanding + 1) * u64::from(worker.share) * allowed;
+            // Its part of all requests of those who can be used, this one included, and the
+            // excess; rounded up.
+            let part = (self.usable_outstanding + 1) * u64::from(worker.share) * allowed;
             let most = part.div_ceil(self.shares.max(1) * 100);
             worker.is_free && worker.account.outstanding() < most
         });

@@ -10,7 +10,7 @@ pub const WORKERS_MAX: usize = CAPACITY_MAX;
 /// The most requests that can wait.
 pub const WAITING_MAX: usize = 1 << 20;
 /// Priorities are numbers below this.
-pub const PRIORITIES: u8 = 8;
+pub const PRIORITIES: u8 = 16;
 /// The paper's limit of requests that are held back (R2P2, section 4.2).
 pub const HOLD_REQUESTS: u32 = 32;
 /// The most places of a worker on the ring of keys.
@@ -18,16 +18,17 @@ const KEY_PLACES_MAX: u16 = 1024;
 /// The longest time that can be set: a day.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a router does. [`Config::default`] is JBSQ with the bounds that workers announce.
+/// What a router does. [`Config::default`] is R2P2's JBSQ, with the bounds that workers announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Which worker gets a request.
     pub policy: Policy,
     /// The most workers, 1 to [`WORKERS_MAX`].
     pub workers_max: usize,
-    /// The most requests that wait because no worker may take them, 1 to [`WAITING_MAX`].
+    /// The most requests that wait because no worker may take them, 2 to [`WAITING_MAX`]. Those for
+    /// the primary only are at most half of it.
     pub waiting_max: usize,
-    /// Requests that have waited this long are dropped; none are without it.
+    /// Requests that have waited this long are dropped; none are without it. A second, unless set.
     pub waiting_age_max: Option<Duration>,
     /// Holds requests back for a moment although workers have free slots.
     pub hold: Option<Hold>,
@@ -61,6 +62,9 @@ pub struct Liveness {
     pub probe_after_max: Duration,
     /// A worker that was not heard for this long, and not after two probes, is silent (RT23).
     pub lease: Duration,
+    /// A worker that was silent for this long is no member any more, also if it has a connection:
+    /// it has to join anew (RT23).
+    pub outlive: Duration,
 }
 
 /// Ejection of outliers by the part of their requests that have failed, as in gRPC's A50. The
@@ -95,10 +99,10 @@ pub struct Keys {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            policy: Policy::JBSQ,
+            policy: Policy::JSQ,
             workers_max: 256,
             waiting_max: 1 << 16,
-            waiting_age_max: None,
+            waiting_age_max: Some(Duration::from_secs(1)),
             hold: None,
             liveness: Some(Liveness::default()),
             slow_start: None,
@@ -120,6 +124,7 @@ impl Default for Liveness {
             probe_after: Duration::from_millis(2),
             probe_after_max: Duration::from_millis(20),
             lease: Duration::from_millis(50),
+            outlive: Duration::from_secs(10),
         }
     }
 }
@@ -144,7 +149,7 @@ impl Config {
     /// The first setting that is wrong. The operator's mistake.
     pub fn check(&self) -> Result<(), ConfigError> {
         within("workers_max", self.workers_max, 1, WORKERS_MAX)?;
-        within("waiting_max", self.waiting_max, 1, WAITING_MAX)?;
+        within("waiting_max", self.waiting_max, 2, WAITING_MAX)?;
         if let Bound::AtMost(bound) = self.policy.bound {
             within("bound", bound.into(), 1, BOUND_MAX.into())?;
         }
@@ -155,7 +160,7 @@ impl Config {
         }
         within("keys.places", self.keys.places.into(), 0, KEY_PLACES_MAX.into())?;
         within("keys.excess_percent", self.keys.excess_percent.into(), 1, 1000)?;
-        self.hold.map_or(Ok(()), |hold| hold.check(self.policy))?;
+        self.hold.map_or(Ok(()), |hold| hold.check(self))?;
         self.ejection.map_or(Ok(()), |ejection| ejection.check())?;
         self.liveness.map_or(Ok(()), |liveness| liveness.check())
     }
@@ -167,21 +172,23 @@ impl Liveness {
             ("liveness.probe_after", self.probe_after),
             ("liveness.probe_after_max", self.probe_after_max),
             ("liveness.lease", self.lease),
+            ("liveness.outlive", self.outlive),
         ];
         times.into_iter().try_for_each(|(name, time)| lasts(name, time))?;
-        // Both are usual mistakes: the second would never be reached, or at once.
-        ordered(times[0], times[1])?;
-        ordered(times[1], times[2])
+        // All are usual mistakes: the second would never be reached, or at once.
+        times.windows(2).try_for_each(|pair| ordered(pair[0], pair[1]))
     }
 }
 
 impl Hold {
-    fn check(self, policy: Policy) -> Result<(), ConfigError> {
-        within("hold.requests_max", self.requests_max as usize, 1, WAITING_MAX)?;
+    fn check(self, config: &Config) -> Result<(), ConfigError> {
+        // One more must have room, even if as many as can wait for the primary.
+        let room = config.waiting_max.div_ceil(2);
+        within("hold.requests_max", self.requests_max as usize, 1, room - 1)?;
         lasts("hold.time", self.time)?;
-        match policy.rule {
-            Rule::ShortestQueue => Ok(()),
-            _ => Err(ConfigError::HoldWithout { policy }),
+        match config.policy {
+            Policy { rule: Rule::ShortestQueue, .. } => Ok(()),
+            policy => Err(ConfigError::HoldWithout { policy }),
         }
     }
 }
@@ -247,7 +254,7 @@ pub enum ConfigError {
         time: Duration,
     },
     /// Requests are held back until a worker is idle, but the policy does not prefer idle ones.
-    #[error("`hold` needs the policy jsq or jbsq, not {policy}")]
+    #[error("`hold` needs the policy jsq or jbsqN, not {policy}")]
     HoldWithout {
         /// The policy.
         policy: Policy,
@@ -298,7 +305,11 @@ mod tests {
                 refusal(|of| of.workers_max = 4097),
                 "`workers_max` is 4097, but must be from 1 to 4096",
             ),
-            (refusal(|of| of.waiting_max = 0), "`waiting_max` is 0, but must be from 1 to 1048576"),
+            (refusal(|of| of.waiting_max = 1), "`waiting_max` is 1, but must be from 2 to 1048576"),
+            (
+                refusal(|of| (of.waiting_max, of.hold) = (63, Some(Hold::default()))),
+                "`hold.requests_max` is 32, but must be from 1 to 31",
+            ),
             (
                 refusal(|of| of.policy.bound = Bound::AtMost(0)),
                 "`bound` is 0, but must be from 1 to 4095",
@@ -319,7 +330,7 @@ mod tests {
                     of.hold = Some(Hold::default());
                     of.policy.rule = Rule::Random;
                 }),
-                "`hold` needs the policy jsq or jbsq, not random",
+                "`hold` needs the policy jsq or jbsqN, not random",
             ),
             (
                 refusal(|of| of.ejection = ejection(|of| of.failed_percent = 101)),

@@ -106,7 +106,8 @@ impl<T> Router<T> {
         // As in gRPC: one more may go as long as those that are out are fewer than the limit.
         let is_allowed = ejected * 100 < members * usize::from(limits.ejected_max_percent);
         let others = self.workers.usable - usize::from(self.workers.all[index].limit > 0);
-        if is_outlier && !is_out && is_allowed && others > 0 {
+        let is_needed = others == 0 || self.workers.primary == Some(self.workers.id(index));
+        if is_outlier && !is_out && is_allowed && !is_needed {
             let until = self.failures[index].eject(now, &limits);
             self.workers.ejected += 1;
             self.workers.all[index].ejected_until = Some(until);
@@ -135,7 +136,7 @@ impl<T> Router<T> {
     pub fn handle_disconnect(&mut self, now: Time, worker: WorkerId) -> bool {
         let Some(index) = self.workers.index(worker) else { return false };
         self.workers.all[index].lost_at = Some(now);
-        self.silence(index);
+        self.silence(now, index);
         self.schedule(now, index);
         true
     }
@@ -152,11 +153,12 @@ impl<T> Router<T> {
     }
 
     /// Gives a worker nothing until it is heard.
-    pub(crate) fn silence(&mut self, index: usize) {
+    pub(crate) fn silence(&mut self, now: Time, index: usize) {
         let worker = &mut self.workers.all[index];
         if core::mem::replace(&mut worker.is_silent, true) {
             return;
         }
+        worker.silent_since = now;
         let outstanding = worker.account.outstanding();
         self.workers.update(index);
         self.counts.silences += 1;

@@ -16,8 +16,8 @@ pub enum Output<T> {
         /// The next number of the worker.
         number: u64,
     },
-    /// It has waited too long, and no worker has had it.
-    Expired(T),
+    /// Nobody will get it, and no worker has had it.
+    Dropped(T, Refusal),
 }
 
 /// A request for a worker.
@@ -43,14 +43,17 @@ pub enum Admission<T> {
     Refused(T, Refusal),
 }
 
-/// Why a request is refused. Its sender may try again elsewhere, and unless it has expired, here.
+/// Why no worker gets a request. Its sender may try again elsewhere, and unless it has expired,
+/// here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// Too many wait, and all of them are at least as urgent.
     Full,
-    /// Its time was over when it came.
+    /// Its time is over.
     Expired,
+    /// It has waited as long as requests may.
+    Aged,
     /// There is no worker for it that will ever take more: none at all, or all drain.
     Nobody,
 }
@@ -71,7 +74,9 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
     },
-    /// It had lost its connection, was not heard for a lease, and is no member any more.
+    /// It is no member any more: it had lost its connection and was not heard for a lease, was
+    /// silent for too long, or has got none of its numbers for so long that it could not take them
+    /// any more (RT23). If it has a connection, it is to be told to leave (RT35).
     Gone {
         /// Who.
         worker: WorkerId,
@@ -115,10 +120,12 @@ pub struct Counts {
     pub probes: u64,
     /// Requests that were refused because too many waited, or that gave way to more urgent ones.
     pub overflowed: u64,
-    /// Requests that nobody will ever take.
+    /// Requests that nobody will ever take, or would have.
     pub unwanted: u64,
     /// Requests whose time was over.
     pub expired: u64,
+    /// Requests that have waited as long as they may.
+    pub aged: u64,
     /// Numbers that were outstanding at workers whose membership has ended.
     pub abandoned: u64,
     /// Messages of workers that are no members.

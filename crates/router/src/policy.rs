@@ -27,14 +27,12 @@ pub enum Bound {
     Announced,
     /// The same, but never more than this.
     AtMost(u16),
-    /// [`BOUND_MAX`], whatever it announces, unless that is 0.
-    Unlimited,
 }
 
-/// A rule with a bound. R2P2's JSQ is the shortest queue without a bound, and JBSQ(n) with one.
+/// A rule with a bound. R2P2's JSQ is the shortest queue where workers announce as much as they
+/// can, and JBSQ(n) where they announce n.
 ///
-/// Its names are `random`, `rr`, `pl2`, `jsq`, `jbsq` with the bound that workers announce, and
-/// `jbsqN` with N at most.
+/// Its names are `random`, `rr`, `pl2`, `jsq` or `jbsq`, and `jbsqN` with N at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// How a worker is chosen.
@@ -44,10 +42,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// JBSQ(n) with the bounds that workers announce: R2P2's choice.
-    pub const JBSQ: Policy = Policy { rule: Rule::ShortestQueue, bound: Bound::Announced };
-    /// Join the shortest queue.
-    pub const JSQ: Policy = Policy { rule: Rule::ShortestQueue, bound: Bound::Unlimited };
+    /// The shortest queue, with the bounds that workers announce: R2P2's choice.
+    pub const JSQ: Policy = Policy { rule: Rule::ShortestQueue, bound: Bound::Announced };
 
     /// Whether choices depend on how many requests workers have, apart from those with no slot.
     pub fn compares_loads(self) -> bool {
@@ -56,14 +52,12 @@ impl Policy {
 }
 
 impl Bound {
-    /// The bound of a worker that announces `announced`.
+    /// The bound of a worker that announces `announced`. No policy gives it more (RT22).
     #[inline]
     pub(crate) fn of(self, announced: u16) -> u16 {
         match self {
             Bound::Announced => announced.min(BOUND_MAX),
             Bound::AtMost(bound) => announced.min(bound).min(BOUND_MAX),
-            Bound::Unlimited if announced == 0 => 0,
-            Bound::Unlimited => BOUND_MAX,
         }
     }
 }
@@ -74,8 +68,7 @@ impl fmt::Display for Policy {
             (Rule::Random, _) => "random",
             (Rule::RoundRobin, _) => "rr",
             (Rule::PowerOfTwo, _) => "pl2",
-            (Rule::ShortestQueue, Bound::Unlimited) => "jsq",
-            (Rule::ShortestQueue, Bound::Announced) => "jbsq",
+            (Rule::ShortestQueue, Bound::Announced) => "jsq",
             (Rule::ShortestQueue, Bound::AtMost(bound)) => return write!(f, "jbsq{bound}"),
         };
         f.write_str(name)
@@ -93,13 +86,12 @@ impl FromStr for Policy {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Policy, UnknownPolicy> {
-        let unlimited = |rule| Policy { rule, bound: Bound::Unlimited };
+        let announced = |rule| Policy { rule, bound: Bound::Announced };
         Ok(match name {
-            "random" => unlimited(Rule::Random),
-            "rr" => unlimited(Rule::RoundRobin),
-            "pl2" => unlimited(Rule::PowerOfTwo),
-            "jsq" => Policy::JSQ,
-            "jbsq" => Policy::JBSQ,
+            "random" => announced(Rule::Random),
+            "rr" => announced(Rule::RoundRobin),
+            "pl2" => announced(Rule::PowerOfTwo),
+            "jsq" | "jbsq" => Policy::JSQ,
             name => {
                 let digits = name.strip_prefix("jbsq").filter(|rest| rest.starts_with(is_digit));
                 let bound = digits.and_then(|digits| digits.parse().ok());
@@ -122,9 +114,10 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for name in ["random", "rr", "pl2", "jsq", "jbsq", "jbsq1", "jbsq4095"] {
+        for name in ["random", "rr", "pl2", "jsq", "jbsq1", "jbsq4095"] {
             assert_eq!(name.parse::<Policy>().map(|policy| policy.to_string()), Ok(name.into()));
         }
+        assert_eq!("jbsq".parse(), Ok(Policy::JSQ));
         for name in ["", "jbsq0", "jbsq4096", "jbsq+3", "jbsq-1", "jbsq 3", "JSQ", "jbsq99999999"] {
             let error = name.parse::<Policy>().expect_err("it is no policy").to_string();
             assert!(error.starts_with(&format!("`{name}` is no policy; there are")), "{error}");
@@ -132,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_announces_nothing_gets_nothing() {
-        for bound in [Bound::Announced, Bound::AtMost(3), Bound::Unlimited] {
-            assert_eq!(bound.of(0), 0);
+    fn no_policy_gives_a_worker_more_than_it_announces() {
+        for name in ["random", "rr", "pl2", "jsq", "jbsq3"] {
+            let bound = name.parse::<Policy>().expect("it is a policy").bound;
+            assert_eq!((bound.of(0), bound.of(1), bound.of(2)), (0, 1, 2), "{name}");
         }
         assert_eq!(Bound::Announced.of(u16::MAX), BOUND_MAX);
         assert_eq!((Bound::AtMost(3).of(2), Bound::AtMost(3).of(9)), (2, 3));
-        assert_eq!(Bound::Unlimited.of(1), BOUND_MAX);
     }
 }

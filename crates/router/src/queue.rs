@@ -1,7 +1,8 @@
 //! Requests that wait until a worker may take them.
 //!
 //! There is a list for each priority, in the order of arrival, and such lists again for requests
-//! that only the primary may take: otherwise one of these could keep others from idle workers.
+//! that only the primary may take: otherwise one of these could keep others from idle workers. For
+//! the same reason they are at most half of all.
 //!
 //! Invariants: a list's requests have ascending sequence numbers; a priority's bit is set if and
 //! only if its list has a request. Room for `waiting_max` requests is reserved at the start, and
@@ -24,10 +25,20 @@ pub(crate) enum Line {
     Primary,
 }
 
+impl Line {
+    #[inline]
+    fn of(affinity: Affinity) -> Line {
+        match affinity {
+            Affinity::Primary => Line::Primary,
+            _ => Line::Shared,
+        }
+    }
+}
+
 /// A request at the head of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// Priority and sequence number: the smallest goes first.
+    /// Rank and sequence number: the smallest goes first.
     pub order: (u8, u64),
     pub affinity: Affinity,
     pub arrived: Time,
@@ -60,11 +71,17 @@ struct Entry<T> {
 struct Lists {
     /// First and last entry; valid if the priority's bit is set.
     ends: [(u32, u32); LISTS],
-    bits: u8,
+    bits: u16,
     len: usize,
 }
 
-const _: () = assert!(PRIORITIES as u32 == u8::BITS, "a bit for each priority");
+/// 0 for the most urgent priority. There is a list for each rank.
+#[inline]
+fn rank(priority: u8) -> u8 {
+    (PRIORITIES - 1).saturating_sub(priority)
+}
+
+const _: () = assert!(PRIORITIES as u32 == u16::BITS, "a bit for each priority");
 
 impl<T> Queue<T> {
     /// An empty queue with room for `waiting_max` requests.
@@ -87,8 +104,16 @@ impl<T> Queue<T> {
         self.lines[line as usize].len
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.len() == self.waiting_max
+    /// Whether there is room for such a request.
+    #[inline]
+    pub(crate) fn has_room(&self, affinity: Affinity) -> bool {
+        self.len() < self.waiting_max && !self.is_part_full(Line::of(affinity))
+    }
+
+    /// Whether a line has as much as it may have, whatever the other one has.
+    #[inline]
+    fn is_part_full(&self, line: Line) -> bool {
+        line == Line::Primary && self.line_len(line) == self.waiting_max / 2
     }
 
     /// Whether a request may have to be dropped because of its age.
@@ -99,15 +124,11 @@ impl<T> Queue<T> {
     /// Adds a request at the end of its list. There must be room.
     #[inline]
     pub(crate) fn push(&mut self, now: Time, request: Request<T>) {
-        debug_assert!(!self.is_full(), "the caller makes room");
-        let line = match request.affinity {
-            Affinity::Primary => Line::Primary,
-            _ => Line::Shared,
-        };
-        let priority = request.priority.min(PRIORITIES - 1);
+        debug_assert!(self.has_room(request.affinity), "the caller makes room");
+        let line = Line::of(request.affinity);
         self.expiring += usize::from(request.expires != Time::NEVER);
         let head = Head {
-            order: (priority, self.sequence),
+            order: (rank(request.priority), self.sequence),
             affinity: request.affinity,
             arrived: now,
             expires: request.expires,
@@ -170,11 +191,15 @@ impl<T> Queue<T> {
         self.release(line, first)
     }
 
-    /// Takes the newest request of the least urgent priority, if that is less urgent than
-    /// `priority`.
-    pub(crate) fn displace(&mut self, priority: u8) -> Option<T> {
-        let line = [Line::Shared, Line::Primary].into_iter().max_by_key(|line| self.rear(*line))?;
-        let (list, _) = self.rear(line).filter(|(list, _)| *list > priority)?;
+    /// Takes the newest request of the least urgent priority in whose place such a request may
+    /// wait, if that is less urgent than `priority`.
+    pub(crate) fn displace(&mut self, affinity: Affinity, priority: u8) -> Option<T> {
+        let own = Line::of(affinity);
+        let line = match self.is_part_full(own) {
+            true => own,
+            false => [Line::Shared, Line::Primary].into_iter().max_by_key(|of| self.rear(*of))?,
+        };
+        let (list, _) = self.rear(line).filter(|(list, _)| *list > rank(priority))?;
         let list = usize::from(list);
         let (first, last) = self.lines[line as usize].ends[list];
         let before = self.entries[last as usize].before;
@@ -187,7 +212,7 @@ impl<T> Queue<T> {
         Some(self.release(line, last))
     }
 
-    /// Priority and sequence number of the newest request of a line's least urgent priority.
+    /// Rank and sequence number of the newest request of a line's least urgent priority.
     fn rear(&self, line: Line) -> Option<(u8, u64)> {
         let lists = &self.lines[line as usize];
         let list = lists.bits.checked_ilog2()?;
@@ -196,11 +221,10 @@ impl<T> Queue<T> {
     }
 
     /// Takes a request that has expired from the head of any list.
-    pub(crate) fn pop_expired(&mut self, now: Time) -> Option<T> {
-        let is_expired = |head: &Head| head.expires <= now;
-        let found = self.heads().find(|(_, head)| is_expired(head));
-        let (line, list) = found.map(|(line, head)| (line, usize::from(head.order.0)))?;
-        Some(self.pop_first(line, list))
+    pub(crate) fn pop_expired(&mut self, now: Time) -> Option<(T, Head)> {
+        let (line, head) = self.heads().find(|(_, head)| head.expires <= now)?;
+        let head = *head;
+        Some((self.pop_first(line, head.order.0.into()), head))
     }
 
     /// When the first head of a list expires.
@@ -211,7 +235,12 @@ impl<T> Queue<T> {
     fn heads(&self) -> impl Iterator<Item = (Line, &Head)> {
         [Line::Shared, Line::Primary].into_iter().flat_map(move |line| {
             let lists = &self.lines[line as usize];
-            let used = (0..LISTS).filter(|list| lists.bits & (1 << list) != 0);
+            let mut bits = lists.bits;
+            let used = core::iter::from_fn(move || {
+                let list = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(list)
+            });
             used.map(move |list| (line, &self.entries[lists.ends[list].0 as usize].head))
         })
     }
@@ -234,8 +263,9 @@ mod tests {
         Request { token, affinity, priority, expires: Time::from_nanos(expires) }
     }
 
+    /// With room for these and twice as many.
     fn filled(requests: &[(Affinity, u8, u64)]) -> Queue<u32> {
-        let mut queue = Queue::new(requests.len());
+        let mut queue = Queue::new(requests.len() * 3);
         for (token, (affinity, priority, expires)) in requests.iter().enumerate() {
             queue.push(Time::ZERO, request(token as u32, *affinity, *priority, *expires));
         }
@@ -243,19 +273,20 @@ mod tests {
     }
 
     const ANY: Affinity = Affinity::Any;
+    const PRIMARY: Affinity = Affinity::Primary;
     const NEVER: u64 = u64::MAX;
 
     #[test]
     fn lines_are_in_order_of_priority_and_arrival() {
         let mut queue = filled(&[
-            (ANY, 3, NEVER),
-            (Affinity::Primary, 1, NEVER),
+            (ANY, 12, NEVER),
+            (PRIMARY, 14, NEVER),
+            (ANY, 15, NEVER),
+            (Affinity::Key(4), 12, NEVER),
+            (PRIMARY, 200, NEVER),
             (ANY, 0, NEVER),
-            (Affinity::Key(4), 3, NEVER),
-            (Affinity::Primary, 0, NEVER),
-            (ANY, 200, NEVER),
         ]);
-        assert!(queue.is_full() && !queue.may_expire());
+        assert!(!queue.may_expire());
         assert_eq!(queue.head(Line::Primary).map(|head| head.order), Some((0, 4)));
         let mut drain = |line| core::iter::from_fn(|| queue.pop(line)).collect::<Vec<_>>();
         assert_eq!((drain(Line::Shared), drain(Line::Primary)), (vec![2, 0, 3, 5], vec![4, 1]));
@@ -263,40 +294,65 @@ mod tests {
     }
 
     #[test]
+    fn sixteen_priorities_differ() {
+        let all: Vec<_> = (0..PRIORITIES).map(|priority| (ANY, priority, NEVER)).collect();
+        let mut queue = filled(&all);
+        let order: Vec<_> = core::iter::from_fn(|| queue.pop(Line::Shared)).collect();
+        assert!(order.len() == 16 && order.is_sorted_by(|a, b| a > b), "{order:?}");
+    }
+
+    #[test]
     fn the_newest_of_the_least_urgent_makes_room() {
         let mut queue = filled(&[
             (ANY, 2, NEVER),
-            (Affinity::Primary, 2, NEVER),
-            (ANY, 1, NEVER),
+            (PRIMARY, 2, NEVER),
+            (ANY, 3, NEVER),
             (ANY, 2, NEVER),
-            (ANY, 0, NEVER),
+            (ANY, 4, NEVER),
         ]);
-        assert_eq!(queue.displace(2), None, "it is no less urgent");
-        let displaced: Vec<_> = core::iter::from_fn(|| queue.displace(0)).collect();
+        assert_eq!(queue.displace(ANY, 2), None, "it is no less urgent");
+        let displaced: Vec<_> = core::iter::from_fn(|| queue.displace(ANY, 4)).collect();
         assert_eq!(displaced, [3, 1, 0, 2]);
         assert_eq!((queue.len(), queue.pop(Line::Shared)), (1, Some(4)));
     }
 
     #[test]
+    fn those_for_the_primary_have_half_of_the_room_and_make_it_among_themselves() {
+        let mut queue = Queue::new(5);
+        queue.push(Time::ZERO, request(0, ANY, 0, NEVER));
+        for token in 1..3 {
+            assert!(queue.has_room(PRIMARY));
+            queue.push(Time::ZERO, request(token, PRIMARY, 1, NEVER));
+        }
+        assert!(!queue.has_room(PRIMARY) && queue.has_room(ANY));
+        assert_eq!(queue.displace(PRIMARY, 1), None, "another would have more than half");
+        assert_eq!(queue.displace(PRIMARY, 2), Some(2));
+        queue.push(Time::ZERO, request(3, PRIMARY, 2, NEVER));
+        (4..6).for_each(|token| queue.push(Time::ZERO, request(token, ANY, 0, NEVER)));
+        assert!(!queue.has_room(ANY));
+        assert_eq!(queue.displace(ANY, 2), Some(5), "it is full: the least urgent of all");
+    }
+
+    #[test]
     fn expired_requests_are_found_at_the_heads() {
-        let mut queue =
-            filled(&[(ANY, 0, NEVER), (ANY, 1, 5), (Affinity::Primary, 0, 7), (ANY, 1, 6)]);
+        let mut queue = filled(&[(ANY, 1, NEVER), (ANY, 0, 5), (PRIMARY, 1, 7), (ANY, 0, 6)]);
         assert_eq!(queue.next_expiry(), Time::from_nanos(5));
         assert_eq!(queue.pop_expired(Time::from_nanos(4)), None);
         let at = Time::from_nanos(7);
-        let expired: Vec<_> = core::iter::from_fn(|| queue.pop_expired(at)).collect();
-        assert_eq!(expired, [1, 3, 2]);
+        let expired = core::iter::from_fn(|| queue.pop_expired(at).map(|(token, _)| token));
+        assert_eq!(expired.collect::<Vec<_>>(), [1, 3, 2]);
         assert_eq!((queue.next_expiry(), queue.may_expire()), (Time::NEVER, false));
     }
 
     #[test]
     fn places_are_used_again() {
-        let mut queue = filled(&[(ANY, 0, NEVER), (ANY, 1, 9)]);
+        let mut queue = filled(&[(ANY, 1, NEVER), (ANY, 0, 9)]);
         for token in 2..100 {
-            assert_eq!(queue.displace(0).or_else(|| queue.pop(Line::Shared)), Some(token - 1));
-            queue.push(Time::ZERO, request(token, Affinity::Primary, 1, 9));
-            assert_eq!(queue.displace(0), Some(token));
-            queue.push(Time::ZERO, request(token, ANY, 1, 9));
+            let gone = queue.displace(ANY, 1).or_else(|| queue.pop(Line::Shared));
+            assert_eq!(gone, Some(token - 1));
+            queue.push(Time::ZERO, request(token, PRIMARY, 0, 9));
+            assert_eq!(queue.displace(ANY, 1), Some(token));
+            queue.push(Time::ZERO, request(token, ANY, 0, 9));
         }
         assert_eq!((queue.entries.len(), queue.len(), queue.expiring), (2, 2, 1));
     }

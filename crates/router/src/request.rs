@@ -9,14 +9,15 @@ pub struct Request<T> {
     pub token: T,
     /// Which workers may get it.
     pub affinity: Affinity,
-    /// 0 is the most urgent. Numbers from [`PRIORITIES`](crate::PRIORITIES) on are the least.
+    /// The greatest goes first (RT24). Numbers from [`PRIORITIES`](crate::PRIORITIES) on count as
+    /// the greatest below it.
     pub priority: u8,
     /// From this time on the request is dropped instead of given to a worker.
     pub expires: Time,
 }
 
 impl<T> Request<T> {
-    /// A request of the most urgent priority to any worker, without an end.
+    /// A request of the least urgent priority to any worker, without an end.
     pub fn new(token: T) -> Request<T> {
         Request { token, affinity: Affinity::Any, priority: 0, expires: Time::NEVER }
     }

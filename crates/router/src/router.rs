@@ -79,9 +79,9 @@ impl<T> Router<T> {
             request.expires = request.expires.min(now + age_max);
         }
         let mut admission = Admission::Admitted;
-        if self.queue.is_full() {
+        if !self.queue.has_room(request.affinity) {
             self.counts.overflowed += 1;
-            match self.queue.displace(request.priority) {
+            match self.queue.displace(request.affinity, request.priority) {
                 Some(token) => admission = Admission::Displaced(token),
                 None => return Admission::Refused(request.token, Refusal::Full),
             }
@@ -91,8 +91,7 @@ impl<T> Router<T> {
     }
 
     /// Takes a request and decides about it at once, if nothing waits before it and a worker is
-    /// free: what [`Router::handle_request`] and [`Router::poll`] together do, for less, and also
-    /// if the queue is full of requests for a primary that has no slot.
+    /// free: what [`Router::handle_request`] and [`Router::poll`] together do, for less.
     ///
     /// # Errors
     /// If it is not given at once: what became of it.
@@ -125,13 +124,16 @@ impl<T> Router<T> {
             self.counts.probes += 1;
             return Some(Output::Probe { worker, number });
         }
-        if self.queue.may_expire()
-            && let Some(token) = self.queue.pop_expired(now)
-        {
-            self.counts.expired += 1;
-            return Some(Output::Expired(token));
+        if self.queue.len() == 0 {
+            return None;
         }
-        let line = self.next_line(now)?;
+        if let Some((token, why)) = self.drop_expired(now).or_else(|| self.drop_unwanted()) {
+            return Some(Output::Dropped(token, why));
+        }
+        let line = match self.next_line(now) {
+            None if self.recall(now) => self.next_line(now)?,
+            line => line?,
+        };
         let affinity = self.queue.head(line)?.affinity;
         let keys = (&self.ring, self.config.keys);
         let index = match affinity {
@@ -142,6 +144,35 @@ impl<T> Router<T> {
         let index = index.expect("a line's turn comes if a worker is free for it");
         let token = self.queue.pop(line).expect("it has a head");
         Some(Output::Give(self.give(now, index, token)))
+    }
+
+    /// A request whose time is over, or that has waited as long as it may.
+    #[inline]
+    fn drop_expired(&mut self, now: Time) -> Option<(T, Refusal)> {
+        if !self.queue.may_expire() {
+            return None;
+        }
+        let (token, head) = self.queue.pop_expired(now)?;
+        let age_max = self.config.waiting_age_max;
+        if age_max.is_some_and(|age_max| head.arrived + age_max <= head.expires) {
+            self.counts.aged += 1;
+            return Some((token, Refusal::Aged));
+        }
+        self.counts.expired += 1;
+        Some((token, Refusal::Expired))
+    }
+
+    /// A request that nobody will ever take: since it came, the last who would have has gone, or
+    /// drains.
+    #[inline]
+    fn drop_unwanted(&mut self) -> Option<(T, Refusal)> {
+        let is_unwanted = |(line, affinity): &(Line, Affinity)| {
+            self.queue.line_len(*line) > 0 && !self.workers.has_willing(*affinity)
+        };
+        let lines = [(Line::Shared, Affinity::Any), (Line::Primary, Affinity::Primary)];
+        let (line, _) = lines.into_iter().find(is_unwanted)?;
+        self.counts.unwanted += 1;
+        Some((self.queue.pop(line)?, Refusal::Nobody))
     }
 
     #[inline]

@@ -55,7 +55,10 @@ pub(crate) fn silent_at(liveness: &Liveness, worker: &Worker) -> Option<Time> {
     is_asked.then_some(worker.heard_at.max(worker.asked_at) + liveness.lease)
 }
 
-/// When a worker without a connection is no member any more.
+/// When a worker is no member any more: one without a connection after a lease, and a silent one
+/// after a longer time, whatever its connection (RT23, RT35).
 pub(crate) fn gone_at(liveness: &Liveness, worker: &Worker) -> Option<Time> {
-    Some(worker.lost_at?.max(worker.heard_at) + liveness.lease)
+    let lost = worker.lost_at.map(|at| at.max(worker.heard_at) + liveness.lease);
+    let silent = worker.is_silent.then_some(worker.silent_since + liveness.outlive);
+    [lost, silent].into_iter().flatten().min()
 }

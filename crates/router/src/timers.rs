@@ -2,9 +2,11 @@
 
 use petasos_base::Time;
 
+use crate::account::AHEAD_MAX;
 use crate::output::Event;
 use crate::router::Router;
 use crate::schedule::{RAMP_FIRST_PERCENT, gone_at, silent_at};
+use crate::worker::WorkerId;
 
 impl<T> Router<T> {
     /// Does what is due. Calls before [`Router::next_timeout`] do nothing.
@@ -46,20 +48,42 @@ impl<T> Router<T> {
         let is_past = |at: Option<Time>| at.is_some_and(|at| now >= at);
         let is_silent = is_past(silent_at(&liveness, worker));
         let (is_gone, asks) = (is_past(gone_at(&liveness, worker)), is_past(worker.probe_at()));
+        // With more, it would not take its numbers for new any more (RT21).
+        let is_passed_by = asks && worker.account.outstanding() >= AHEAD_MAX;
         let id = self.workers.id(index);
-        if is_gone {
+        if is_gone || is_passed_by {
             let outstanding = self.remove(index);
             self.events.push_back(Event::Gone { worker: id, outstanding });
             return true;
         }
         if is_silent {
-            self.silence(index);
+            self.silence(now, index);
         }
         if asks {
             let number = self.workers.probe(now, index, liveness.probe_after_max);
             self.probes.push_back((id, number));
         }
         false
+    }
+
+    /// Ends ejections that would leave requests without a taker: that of the primary, and all, if
+    /// those who could have been used otherwise cannot be used any more. Returns whether it has.
+    pub(crate) fn recall(&mut self, now: Time) -> bool {
+        let is_out = |index: &usize| self.workers.all[*index].ejected_until.is_some();
+        let needed = match self.workers.usable {
+            0 if self.workers.ejected > 0 => 0..self.workers.all.len(),
+            _ => match self.workers.primary.map(WorkerId::index).filter(is_out) {
+                Some(primary) => primary..primary + 1,
+                None => return false,
+            },
+        };
+        for index in needed {
+            if self.workers.all[index].ejected_until.is_some() {
+                self.restore(now, index);
+                self.schedule(now, index);
+            }
+        }
+        true
     }
 
     /// Ends an ejection. The worker begins slowly, if workers do.

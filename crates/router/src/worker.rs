@@ -88,6 +88,8 @@ pub(crate) struct Worker {
     pub ejected_until: Option<Time>,
     pub heard_at: Time,
     pub is_silent: bool,
+    /// Since when.
+    pub silent_since: Time,
     /// Since when it has no connection.
     pub lost_at: Option<Time>,
     /// When a number was given, or one other than a probe's was settled, for the last time.
@@ -127,6 +129,7 @@ impl Worker {
             ejected_until: None,
             heard_at: Time::ZERO,
             is_silent: false,
+            silent_since: Time::ZERO,
             lost_at: None,
             quiet_since: Time::ZERO,
             probe_wait: Duration::ZERO,

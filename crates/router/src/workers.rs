@@ -3,8 +3,8 @@
 //! Invariants, of each member: it is in `free` if and only if it has a slot, and counted in `idle`
 //! if and only if it has a slot and nothing outstanding; with a policy that compares all loads, it
 //! is in the level of its load if it has a slot, and in none otherwise. `outstanding` and `shares`
-//! are sums over members, the latter over those with a limit above 0. [`Workers::refresh`] restores
-//! all that after a change of one.
+//! are sums over members, the latter over those with a limit above 0, and so is `usable_outstanding`.
+//! [`Workers::update`] and [`Workers::refresh`] restore all that after a change of one.
 
 use core::time::Duration;
 
@@ -32,6 +32,8 @@ pub(crate) struct Workers {
     /// Free ones without a request.
     pub(crate) idle: usize,
     pub(crate) outstanding: u64,
+    /// The part of it at members with a limit above 0.
+    pub(crate) usable_outstanding: u64,
     pub(crate) shares: u64,
     /// Members with a limit above 0.
     pub(crate) usable: usize,
@@ -61,6 +63,7 @@ impl Workers {
             levels: has_levels.then(|| Levels::new(places, levels)),
             idle: 0,
             outstanding: 0,
+            usable_outstanding: 0,
             shares: 0,
             usable: 0,
             willing: 0,
@@ -125,7 +128,7 @@ impl Workers {
         if self.primary == Some(self.id(index)) {
             self.primary = None;
         }
-        self.ejected -= usize::from(self.all[index].ejected_until.is_some());
+        self.ejected -= usize::from(self.all[index].ejected_until.take().is_some());
         self.all[index].is_leaving = true;
         self.update(index);
         self.members.remove(index);
@@ -139,8 +142,9 @@ impl Workers {
         let before = self.counted(index);
         self.all[index].update(bound);
         let after = self.counted(index);
-        self.shares = self.shares - before + after;
-        self.usable = self.usable + usize::from(after > 0) - usize::from(before > 0);
+        self.shares = self.shares - before.0 + after.0;
+        self.usable_outstanding = self.usable_outstanding - before.1 + after.1;
+        self.usable = self.usable + usize::from(after.0 > 0) - usize::from(before.0 > 0);
         let worker = &mut self.all[index];
         let is_willing = worker.is_willing();
         let was_willing = core::mem::replace(&mut worker.was_willing, is_willing);
@@ -148,10 +152,10 @@ impl Workers {
         self.refresh(index);
     }
 
-    /// What a worker adds to the sum of shares.
-    fn counted(&self, index: usize) -> u64 {
+    /// What a worker adds to the sums of shares and of what is outstanding at usable ones.
+    fn counted(&self, index: usize) -> (u64, u64) {
         let worker = &self.all[index];
-        if worker.limit > 0 { worker.share.into() } else { 0 }
+        if worker.limit > 0 { (worker.share.into(), worker.account.outstanding()) } else { (0, 0) }
     }
 
     /// Restores what follows from a worker's slots.
@@ -179,6 +183,8 @@ impl Workers {
     pub(crate) fn give(&mut self, now: Time, index: usize) -> u64 {
         let number = self.all[index].give(now, self.probe_after);
         self.outstanding += 1;
+        // Only who has a limit gets one.
+        self.usable_outstanding += 1;
         self.refresh(index);
         number
     }
@@ -193,6 +199,9 @@ impl Workers {
     ) -> Result<u64, WrongCounts> {
         let settled = self.all[index].learn(now, told, self.probe_after)?;
         self.outstanding -= settled;
+        if self.all[index].limit > 0 {
+            self.usable_outstanding -= settled;
+        }
         self.refresh(index);
         Ok(settled)
     }
@@ -200,6 +209,7 @@ impl Workers {
     /// Counts a probe that is sent now. Returns its number.
     pub(crate) fn probe(&mut self, now: Time, index: usize, wait_max: Duration) -> u64 {
         self.outstanding += 1;
+        self.usable_outstanding += u64::from(self.all[index].limit > 0);
         let number = self.all[index].probe(now, wait_max);
         self.refresh(index);
         number

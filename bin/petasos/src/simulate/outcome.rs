@@ -95,7 +95,13 @@ impl Outcome {
         };
         let p99 = errors(|latency| latency.p99.stderr / latency.p99.value);
         let mean = errors(|latency| latency.mean.stderr / latency.mean.value);
-        format!("standard errors: at most {p99} % of these, {mean} % of the means\n")
+        let known = format!("standard errors: at most {p99} % of these, {mean} % of the means\n");
+        let all = self.points.iter().filter_map(|point| point.latency.as_ref());
+        let unknown = all.filter(|latency| !latency.errors_are_known).count();
+        match unknown {
+            0 => known,
+            _ => format!("{known}  but more: {unknown} points had too few requests to tell\n"),
+        }
     }
 }
 
@@ -117,6 +123,7 @@ impl Point {
             "mean": latency.map(|latency| latency.mean.value),
             "mean_stderr": latency.map(|latency| latency.mean.stderr),
             "requests": latency.map(|latency| latency.requests),
+            "errors_are_known": latency.map(|latency| latency.errors_are_known),
             "theory": theory,
         })
     }

@@ -49,7 +49,8 @@ pub struct QueueingArgs {
     /// The seed of all random numbers. The same seed gives the same results.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Simulate so many requests for each point, instead of as many as --precision demands.
+    /// Simulate so many requests for each point, instead of as many as --precision demands. Whether
+    /// they were enough to tell the errors is said.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// The standard error to reach, in percent of the 99th percentile; for the mean, half of it.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use petasos_router::{Config, Ejection, Event, Feedback, FeedbackError, GroupFull, Join, Output};
+use petasos_router::{
+    Affinity, Config, Ejection, Event, Feedback, FeedbackError, GroupFull, Join, Output, Refusal,
+    Request,
+};
 
 use crate::support::{Bench, ms};
 
@@ -102,7 +105,7 @@ fn a_worker_without_a_connection_gets_nothing_until_it_is_heard_and_is_gone_if_i
 #[test]
 fn a_worker_drains_by_command_and_by_its_own_word() {
     let (mut bench, workers) = Bench::with_workers(&Config::default(), &[1, 1]);
-    bench.requests(0..4);
+    bench.requests(0..2);
     assert_eq!(bench.given().len(), 2);
     assert!(bench.router.drain(workers[0], true));
     bench.tell(workers[1], 0, 1, 0);
@@ -112,8 +115,8 @@ fn a_worker_drains_by_command_and_by_its_own_word() {
     bench.tell(workers[1], 1, 1, 0);
     let drained = workers.iter().map(|worker| Event::Drained { worker: *worker });
     assert_eq!(bench.events(), drained.collect::<Vec<_>>(), "once each");
-    assert_eq!(bench.tokens(), []);
     bench.router.drain(workers[0], false);
+    bench.requests(2..4);
     assert_eq!(bench.tokens(), [2]);
     bench.tell(workers[1], 1, 1, 1);
     assert_eq!(bench.tokens(), [3]);
@@ -128,7 +131,8 @@ fn a_worker_leaves_when_it_has_nothing_left() {
     bench.requests(2..3);
     assert!(bench.router.handle_leave(workers[0]));
     bench.tell(workers[0], 1, 2, 2);
-    assert_eq!((bench.events(), bench.tokens()), (vec![], vec![]));
+    let unwanted = Output::Dropped(2, Refusal::Nobody);
+    assert_eq!((bench.events(), bench.outputs()), (vec![], vec![unwanted]));
     bench.tell(workers[0], 2, 2, 2);
     assert_eq!(bench.events(), [Event::Left { worker: workers[0] }]);
     assert_eq!((bench.router.workers().count(), bench.router.primary()), (0, None));
@@ -139,8 +143,13 @@ fn a_worker_leaves_when_it_has_nothing_left() {
 fn a_worker_that_fails_is_out_for_a_while_and_comes_back_slowly() {
     let ejection = Ejection { failures_min: 2, ..Ejection::default() };
     let slow_start = after(1000);
-    let config =
-        Config { ejection: Some(ejection), slow_start, liveness: None, ..Config::default() };
+    let config = Config {
+        ejection: Some(ejection),
+        slow_start,
+        liveness: None,
+        waiting_age_max: None,
+        ..Config::default()
+    };
     let (mut bench, workers) = Bench::with_workers(&config, &[10, 10]);
     assert_eq!(workers.iter().map(|worker| bench.limit(*worker)).sum::<u16>(), 2);
     stay(&mut bench, 1001);
@@ -160,6 +169,108 @@ fn a_worker_that_fails_is_out_for_a_while_and_comes_back_slowly() {
     assert_eq!(bench.limit(workers[0]), 5);
     stay(&mut bench, 3100);
     assert_eq!(bench.limit(workers[0]), 10);
+}
+
+/// Three workers, two of which are ejected.
+fn two_are_ejected() -> (Bench, Vec<petasos_router::WorkerId>) {
+    let ejection = Ejection { failures_min: 1, ejected_max_percent: 100, ..Ejection::default() };
+    let config = Config { ejection: Some(ejection), liveness: None, ..Config::default() };
+    let (mut bench, workers) = Bench::with_workers(&config, &[1, 1, 1]);
+    for worker in &workers[..2] {
+        bench.router.handle_failure(bench.now, *worker, 9);
+    }
+    assert_eq!(bench.events().len(), 2);
+    (bench, workers)
+}
+
+#[test]
+fn those_who_are_ejected_come_back_when_nobody_else_is_left() {
+    for way in 0..4 {
+        let (mut bench, workers) = two_are_ejected();
+        bench.requests(0..2);
+        assert_eq!(bench.given().len(), 1, "the third has one");
+        bench.tell(workers[2], 0, 1, 1);
+        assert_eq!((bench.outputs(), bench.events()), (vec![], vec![]), "it is busy, not gone");
+        match way {
+            0 => _ = bench.router.handle_end(workers[2]),
+            1 => _ = bench.router.handle_disconnect(bench.now, workers[2]),
+            2 => _ = bench.router.drain(workers[2], true),
+            _ => bench.tell(workers[2], 0, 1, 0),
+        }
+        assert_eq!(bench.tokens(), [1], "case {way}");
+        let restored = |event: &&Event| matches!(event, Event::Restored { .. });
+        assert_eq!(bench.events().iter().filter(restored).count(), 2);
+    }
+}
+
+#[test]
+fn the_primary_is_not_ejected_and_who_becomes_it_comes_back() {
+    let (mut bench, workers) = two_are_ejected();
+    assert!(bench.router.set_primary(Some(workers[2])));
+    bench.router.handle_failure(bench.now, workers[2], 9);
+    assert_eq!(bench.events(), []);
+    assert!(bench.router.set_primary(Some(workers[1])));
+    bench.request(Request { affinity: Affinity::Primary, ..Request::new(0) });
+    assert_eq!(bench.tokens(), [0]);
+    assert_eq!(bench.events(), [Event::Restored { worker: workers[1] }], "and the other is out");
+}
+
+#[test]
+fn rt23_a_worker_that_is_silent_for_long_is_gone_whatever_its_connection() {
+    let (mut bench, workers) = Bench::with_workers(&Config::default(), &[1]);
+    bench.requests(0..1);
+    assert_eq!(bench.tokens(), [0]);
+    let mut silent_at = None;
+    for now in 1..=12_000 {
+        bench.pass(ms(now));
+        let asked = probes(&mut bench);
+        for event in bench.events() {
+            match event {
+                Event::Silent { .. } => silent_at = Some(now),
+                Event::Gone { worker, outstanding } => {
+                    assert_eq!(worker, workers[0]);
+                    assert!((450..550).contains(&outstanding), "it was asked to the end");
+                    let silent_ms = now - silent_at.expect("it was silent before");
+                    assert!((10_000..=10_021).contains(&silent_ms), "{silent_ms}");
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+        assert!(asked.is_empty() || bench.router.workers().count() == 1, "nobody is asked then");
+    }
+    assert_eq!((bench.router.workers().count(), bench.router.outstanding()), (0, 0));
+    assert_eq!(bench.router.counts().abandoned, bench.router.counts().probes + 1);
+}
+
+#[test]
+fn rt23_a_worker_that_is_heard_in_time_stays_and_has_its_time_again() {
+    let (mut bench, workers) = Bench::with_workers(&Config::default(), &[1]);
+    bench.requests(0..1);
+    assert_eq!(bench.tokens(), [0]);
+    for now in 1..=25_000 {
+        bench.pass(ms(now));
+        probes(&mut bench);
+        if now % 9000 == 0 {
+            bench.tell(workers[0], 0, 0, 1);
+        }
+    }
+    assert!(bench.events().iter().all(|event| !matches!(event, Event::Gone { .. })));
+}
+
+/// Its feedback arrives, and what it is given does not: it is not silent.
+#[test]
+fn rt23_a_worker_that_numbers_would_pass_by_is_gone() {
+    let (mut bench, workers) = Bench::with_workers(&Config::default(), &[1]);
+    bench.requests(0..1);
+    assert_eq!(bench.tokens(), [0]);
+    for now in 1..200_000 {
+        bench.pass(ms(now));
+        bench.outputs();
+        if now % 10 == 0 && bench.router.workers().count() == 1 {
+            bench.tell(workers[0], 0, 0, 1);
+        }
+    }
+    assert_eq!(bench.events(), [Event::Gone { worker: workers[0], outstanding: 8192 }]);
 }
 
 #[test]

@@ -10,6 +10,9 @@ fn config(policy: &str) -> Config {
     Config { policy: policy.parse().expect("it is a policy"), ..Config::default() }
 }
 
+/// More than any test asks of a worker.
+const MANY: u16 = 4095;
+
 /// How many of so many requests each worker gets, none of which is served.
 fn shares(bench: &mut Bench, requests: u32) -> HashMap<WorkerId, u32> {
     bench.requests(0..requests);
@@ -23,7 +26,7 @@ fn shares(bench: &mut Bench, requests: u32) -> HashMap<WorkerId, u32> {
 #[test]
 fn round_robin_takes_turns_by_weight() {
     let mut bench = Bench::new(&config("rr"));
-    let (full, half) = (bench.join(1, 100), bench.join(1, 50));
+    let (full, half) = (bench.join(MANY, 100), bench.join(MANY, 50));
     let shares = shares(&mut bench, 300);
     assert_eq!((shares[&full], shares[&half]), (200, 100));
 }
@@ -31,7 +34,7 @@ fn round_robin_takes_turns_by_weight() {
 #[test]
 fn random_choices_follow_the_weights() {
     let mut bench = Bench::new(&config("random"));
-    let (full, half) = (bench.join(1, 100), bench.join(1, 50));
+    let (full, half) = (bench.join(MANY, 100), bench.join(MANY, 50));
     let shares = shares(&mut bench, 3000);
     // The standard deviation is 26.
     assert!((1870..2130).contains(&shares[&full]), "{shares:?}");
@@ -41,7 +44,7 @@ fn random_choices_follow_the_weights() {
 #[test]
 fn two_choices_are_more_even_than_one() {
     let spread = |policy| {
-        let (mut bench, workers) = Bench::with_workers(&config(policy), &[1; 64]);
+        let (mut bench, workers) = Bench::with_workers(&config(policy), &[MANY; 64]);
         let shares = shares(&mut bench, 6400);
         let of = |worker| shares.get(worker).copied().unwrap_or(0);
         workers.iter().map(of).max().unwrap() - workers.iter().map(of).min().unwrap()
@@ -86,9 +89,24 @@ fn nobody_gets_more_than_its_bound_and_all_slots_are_used() {
 }
 
 #[test]
+fn rt5_whatever_the_policy_a_worker_gets_no_more_than_it_announces() {
+    for policy in ["random", "rr", "pl2", "jsq", "jbsq9"] {
+        let (mut bench, workers) = Bench::with_workers(&config(policy), &[0, 1, 3]);
+        let shares = shares(&mut bench, 10);
+        let of = |worker| shares.get(worker).copied().unwrap_or(0);
+        assert_eq!(workers.iter().map(of).collect::<Vec<_>>(), [0, 1, 3], "{policy}");
+        assert_eq!(bench.router.waiting(), 6, "{policy}: the rest waits");
+        bench.tell(workers[1], 1, 1, 0);
+        assert_eq!(bench.tokens(), [], "{policy}: it drains");
+        bench.tell(workers[2], 1, 3, 3);
+        assert_eq!(bench.tokens(), [4], "{policy}: first come, first served");
+    }
+}
+
+#[test]
 fn workers_with_little_weight_get_little_while_others_are_free() {
     let mut bench = Bench::new(&config("jsq"));
-    let (full, fifth) = (bench.join(1, 100), bench.join(1, 20));
+    let (full, fifth) = (bench.join(MANY, 100), bench.join(MANY, 20));
     let shares = shares(&mut bench, 120);
     assert_eq!((shares[&full], shares[&fifth]), (100, 20));
 }
@@ -113,7 +131,7 @@ fn keyed(token: u32, key: u64) -> Request<u32> {
 fn keys_have_their_workers_unless_these_have_too_much() {
     let keys = Keys { places: 64, excess_percent: 50 };
     let config = Config { keys, ..config("jsq") };
-    let (mut bench, workers) = Bench::with_workers(&config, &[1; 8]);
+    let (mut bench, workers) = Bench::with_workers(&config, &[MANY; 8]);
     let mut owners = HashMap::new();
     let mut counts = HashMap::<WorkerId, u64>::new();
     // One at a time, so that nobody has too much.
@@ -125,7 +143,7 @@ fn keys_have_their_workers_unless_these_have_too_much() {
         let count = counts.entry(worker).or_default();
         *count += 1;
         let count = *count;
-        bench.tell(worker, count, count, 1);
+        bench.tell(worker, count, count, MANY);
     }
     assert!(counts.len() >= 6, "{counts:?}");
     // All for one key: the others help.
@@ -141,4 +159,31 @@ fn a_key_without_a_ring_goes_as_others_do() {
     let (mut bench, _) = Bench::with_workers(&config("jbsq"), &[1, 1]);
     (0..3).for_each(|token| bench.request(keyed(token, 7)));
     assert_eq!(bench.tokens(), [0, 1]);
+}
+
+#[test]
+fn who_cannot_be_used_does_not_raise_what_a_key_may_have() {
+    let keys = Keys { places: 64, excess_percent: 50 };
+    let config = Config { keys, liveness: None, ..config("jsq") };
+    let (mut bench, workers) = Bench::with_workers(&config, &[MANY; 8]);
+    (0..800).for_each(|token| bench.request(Request::new(token)));
+    assert_eq!(bench.given().len(), 800);
+    // Six keep a hundred each and cannot be used; two have served all.
+    for worker in &workers[..6] {
+        assert!(bench.router.handle_disconnect(bench.now, *worker));
+    }
+    for worker in &workers[6..] {
+        bench.tell(*worker, 100, 100, MANY);
+    }
+    (0..20).for_each(|token| bench.request(keyed(token, 7)));
+    assert_eq!(bench.given().len(), 20);
+    let mut counts = [6, 7].map(|index| bench.outstanding(workers[index]));
+    counts.sort_unstable();
+    assert_eq!(counts, [5, 15], "half more than the average of the two");
+    // One that is back counts again: half more than 140 thirds is enough for all of these.
+    bench.tell(workers[0], 0, 100, MANY);
+    (20..40).for_each(|token| bench.request(keyed(token, 7)));
+    assert_eq!(bench.given().len(), 20);
+    let most = [6, 7].map(|index| bench.outstanding(workers[index])).into_iter().max();
+    assert_eq!(most, Some(35));
 }

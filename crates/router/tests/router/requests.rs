@@ -14,7 +14,7 @@ fn urgent(token: u32, priority: u8) -> Request<u32> {
 #[test]
 fn requests_go_by_priority_and_then_in_order() {
     let (mut bench, workers) = Bench::with_workers(&Config::default(), &[1]);
-    for (token, priority) in [(1, 2), (2, 1), (3, 1), (4, 0), (5, 2)] {
+    for (token, priority) in [(1, 12), (2, 13), (3, 13), (4, 15), (5, 12)] {
         bench.request(urgent(token, priority));
     }
     let mut order = bench.tokens();
@@ -31,14 +31,14 @@ fn a_full_queue_drops_the_least_urgent_and_certainly_no_request_that_has_run() {
     let (mut bench, workers) = Bench::with_workers(&config, &[1]);
     bench.requests([0]);
     assert_eq!(bench.tokens(), [0]);
-    bench.request(urgent(1, 1));
-    bench.request(urgent(2, 1));
+    bench.request(urgent(1, 8));
+    bench.request(urgent(2, 8));
     let now = bench.now;
     let mut offer = |token, priority| bench.router.handle_request(now, urgent(token, priority));
-    assert_eq!(offer(3, 1), Admission::Refused(3, Refusal::Full));
-    assert_eq!(offer(4, 0), Admission::Displaced(2));
-    assert_eq!(offer(5, 0), Admission::Displaced(1));
-    assert_eq!(offer(6, 0), Admission::Refused(6, Refusal::Full));
+    assert_eq!(offer(3, 8), Admission::Refused(3, Refusal::Full));
+    assert_eq!(offer(4, 9), Admission::Displaced(2));
+    assert_eq!(offer(5, 9), Admission::Displaced(1));
+    assert_eq!(offer(6, 9), Admission::Refused(6, Refusal::Full));
     bench.tell(workers[0], 1, 1, 9);
     assert_eq!(bench.tokens(), [4, 5]);
     assert_eq!(bench.router.counts().overflowed, 4);
@@ -58,7 +58,8 @@ fn old_requests_are_dropped_and_not_given() {
     assert_eq!((bench.outputs(), bench.router.next_timeout()), (vec![], ms(10)));
     bench.pass(ms(10));
     // The second was behind the first: it is dropped later than it might be, but never given.
-    assert_eq!(bench.outputs(), [Output::Expired(1), Output::Expired(2)]);
+    let (aged, expired) = (Refusal::Aged, Refusal::Expired);
+    assert_eq!(bench.outputs(), [Output::Dropped(1, aged), Output::Dropped(2, expired)]);
     assert_eq!(bench.router.next_timeout(), ms(13));
     bench.pass(ms(12));
     bench.tell(workers[0], 1, 1, 1);
@@ -66,7 +67,7 @@ fn old_requests_are_dropped_and_not_given() {
     let late = Request { expires: ms(12), ..Request::new(4) };
     let refused = bench.router.handle_request(bench.now, late);
     assert_eq!(refused, Admission::Refused(4, Refusal::Expired));
-    assert_eq!(bench.router.counts().expired, 3);
+    assert_eq!((bench.router.counts().expired, bench.router.counts().aged), (2, 1));
 }
 
 #[test]
@@ -120,19 +121,66 @@ fn nothing_is_due_in_a_router_without_work() {
 }
 
 #[test]
-fn a_queue_full_of_requests_for_a_busy_primary_keeps_other_workers_at_work() {
-    let config = Config { waiting_max: 2, ..Config::default() };
+fn requests_for_a_busy_primary_leave_others_half_of_the_queue() {
+    let config = Config { waiting_max: 4, ..Config::default() };
     let (mut bench, workers) = Bench::with_workers(&config, &[1, 1]);
     assert!(bench.router.set_primary(Some(workers[0])));
     let write = |token| Request { affinity: Affinity::Primary, ..Request::new(token) };
     bench.request(write(0));
     assert_eq!(bench.tokens(), [0]);
     (1..3).for_each(|token| bench.request(write(token)));
-    assert_eq!(bench.route(3), Ok(workers[1]), "the queue is full, and the other idle");
-    assert!(matches!(bench.route(4), Err(Admission::Refused(4, Refusal::Full))));
+    let refused = bench.router.handle_request(bench.now, write(3));
+    assert_eq!(refused, Admission::Refused(3, Refusal::Full));
+    assert_eq!(bench.route(4), Ok(workers[1]));
+    // Whatever the policy, and also while all are busy.
+    bench.request(Request { affinity: Affinity::Key(7), ..Request::new(5) });
+    assert_eq!(bench.route(6), Err(Admission::Admitted));
+    assert!(matches!(bench.route(7), Err(Admission::Refused(7, Refusal::Full))));
+    bench.tell(workers[1], 1, 1, 2);
+    assert_eq!(bench.tokens(), [5, 6]);
     bench.tell(workers[0], 1, 1, 1);
-    bench.tell(workers[1], 1, 1, 1);
     // What can be given now goes first.
-    assert!(bench.route(5).is_err());
+    assert!(bench.route(8).is_err());
     assert_eq!(bench.tokens(), [1]);
+}
+
+#[test]
+fn without_a_setting_requests_wait_for_a_second() {
+    let config = Config { liveness: None, ..Config::default() };
+    let (mut bench, _) = Bench::with_workers(&config, &[1]);
+    bench.requests([0]);
+    assert_eq!(bench.tokens(), [0]);
+    bench.requests([1]);
+    assert_eq!(bench.router.next_timeout(), ms(1000));
+    bench.pass(ms(999));
+    assert_eq!(bench.outputs(), []);
+    bench.pass(ms(1000));
+    assert_eq!(bench.outputs(), [Output::Dropped(1, Refusal::Aged)]);
+}
+
+#[test]
+fn what_waits_goes_back_when_the_last_who_would_take_it_goes() {
+    let (mut bench, workers) = Bench::with_workers(&Config::default(), &[1, 1]);
+    assert!(bench.router.set_primary(Some(workers[0])));
+    bench.requests([0, 1]);
+    assert_eq!(bench.given().len(), 2);
+    bench.request(Request { affinity: Affinity::Primary, ..Request::new(2) });
+    bench.requests([3]);
+    assert_eq!(bench.outputs(), []);
+    assert!(bench.router.handle_end(workers[0]).is_some());
+    let unwanted = |token| Output::Dropped(token, Refusal::Nobody);
+    assert_eq!(bench.outputs(), [unwanted(2)], "the other worker takes the other request");
+    bench.tell(workers[1], 0, 1, 0);
+    assert_eq!(bench.outputs(), [unwanted(3)], "it drains");
+    assert_eq!((bench.router.waiting(), bench.router.counts().unwanted), (0, 2));
+}
+
+#[test]
+fn a_silent_worker_is_waited_for() {
+    let (mut bench, workers) = Bench::with_workers(&Config::default(), &[1]);
+    bench.router.handle_disconnect(bench.now, workers[0]);
+    bench.requests([0]);
+    assert_eq!(bench.outputs(), []);
+    bench.tell(workers[0], 0, 0, 1);
+    assert_eq!(bench.tokens(), [0]);
 }

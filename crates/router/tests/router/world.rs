@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_millis(3);
 /// A request that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waiting {
-    priority: u8,
+    /// 0 of the greatest priority.
+    rank: u8,
     sequence: u64,
     is_for_primary: bool,
     expires: Time,
@@ -64,17 +65,18 @@ pub struct World {
 fn config(rng: &mut Rng) -> Config {
     let rules = [Rule::Random, Rule::RoundRobin, Rule::PowerOfTwo, Rule::ShortestQueue];
     let rule = rules[rng.below(8).min(3) as usize];
-    let bounds = [Bound::Announced, Bound::AtMost(3), Bound::Unlimited];
+    let bounds = [Bound::Announced, Bound::AtMost(3)];
     let hold = Hold { requests_max: 4, time: Duration::from_micros(500) };
     let ejection = Ejection { failures_min: 3, time: TRIP * 4, ..Ejection::default() };
     let (probe_after, probe_after_max, lease) = (TRIP / 2, TRIP * 4, TRIP * 20);
-    let liveness = Liveness { probe_after, probe_after_max, lease };
+    let liveness = Liveness { probe_after, probe_after_max, lease, outlive: TRIP * 60 };
+    let waiting_max = [2, 10, 1000][rng.below(3) as usize];
     Config {
-        policy: Policy { rule, bound: bounds[rng.below(3) as usize] },
+        policy: Policy { rule, bound: bounds[rng.below(2) as usize] },
         workers_max: [3, 8, 100][rng.below(3) as usize],
-        waiting_max: [1, 10, 1000][rng.below(3) as usize],
+        waiting_max,
         waiting_age_max: rng.chance(0.3).then_some(TRIP * 5),
-        hold: (rule == Rule::ShortestQueue && rng.chance(0.2)).then_some(hold),
+        hold: (rule == Rule::ShortestQueue && waiting_max > 2 && rng.chance(0.2)).then_some(hold),
         liveness: Some(liveness),
         slow_start: rng.chance(0.2).then_some(TRIP * 20),
         ejection: rng.chance(0.3).then_some(ejection),
@@ -127,13 +129,13 @@ impl World {
         self.next_token += 1;
         let key = Affinity::Key(self.rng.below(20));
         let affinity = [Affinity::Primary, key, Affinity::Any][self.rng.below(5).min(2) as usize];
-        let priority = self.rng.below(3) as u8;
+        let priority = [0, 7, 15, 200][self.rng.below(4) as usize];
         let life = TRIP * self.rng.below(10) as u32;
         let expires = if self.rng.chance(0.2) { self.now + life } else { Time::NEVER };
         let request = Request { token, affinity, priority, expires };
         let age_max = self.router.config().waiting_age_max;
         let waiting = Waiting {
-            priority,
+            rank: 15u8.saturating_sub(priority),
             sequence: token,
             is_for_primary: affinity == Affinity::Primary,
             expires: age_max.map_or(expires, |age_max| expires.min(self.now + age_max)),
@@ -156,47 +158,62 @@ impl World {
 
     /// Checks what became of a request at first.
     fn admit(&mut self, request: Request<u64>, waiting: Waiting, admission: Admission<u64>) {
-        let Request { token, affinity, priority, expires } = request;
+        let Request { token, expires, .. } = request;
+        let waiting_max = self.router.config().waiting_max;
+        let for_primary = self.waiting.values().filter(|other| other.is_for_primary).count();
+        let is_part_full = waiting.is_for_primary && for_primary == waiting_max / 2;
+        let is_full = self.waiting.len() == waiting_max || is_part_full;
         match admission {
-            Admission::Admitted => _ = self.waiting.insert(token, waiting),
+            Admission::Admitted => {
+                assert!(!is_full);
+                self.waiting.insert(token, waiting);
+            }
             Admission::Displaced(other) => {
                 let displaced = self.waiting.remove(&other).expect("it waited");
-                assert!(displaced.priority > priority);
-                let latest = self.waiting.values().all(|rest| {
-                    (rest.priority, rest.sequence) < (displaced.priority, displaced.sequence)
-                });
+                assert!(is_full && displaced.rank > waiting.rank);
+                let mut rivals =
+                    self.waiting.values().filter(|other| !is_part_full || other.is_for_primary);
+                let latest = rivals
+                    .all(|rest| (rest.rank, rest.sequence) < (displaced.rank, displaced.sequence));
                 assert!(latest, "another was less urgent, or came later");
                 self.waiting.insert(token, waiting);
             }
             Admission::Refused(refused, why) => {
-                let is_full = self.waiting.len() == self.router.config().waiting_max;
                 assert_eq!(refused, token);
                 match why {
                     Refusal::Full => assert!(is_full),
                     Refusal::Expired => assert!(expires <= self.now),
-                    _ => assert!(affinity == Affinity::Primary || self.nobody_is_willing()),
+                    _ => assert!(!self.is_wanted(&waiting)),
                 }
             }
         }
     }
 
-    fn nobody_is_willing(&self) -> bool {
-        self.workers.iter().all(|(id, worker)| {
-            worker.told.1 == 0 || self.router.worker(*id).expect("it is a member").is_draining
+    /// Whether anybody will ever take it.
+    fn is_wanted(&self, waiting: &Waiting) -> bool {
+        let primary = self.router.primary();
+        self.workers.iter().any(|(id, worker)| {
+            let is_asked = !waiting.is_for_primary || primary == Some(*id);
+            let is_draining = self.router.worker(*id).expect("it is a member").is_draining;
+            is_asked && worker.told.1 > 0 && !is_draining
         })
     }
 
     /// Takes all outputs, and checks each, and the state afterwards.
     fn settle(&mut self) {
+        self.take_events();
         while let Some(output) = self.router.poll(self.now, &mut self.rng) {
             match output {
                 Output::Give(given) => self.give(given.token, given.worker, given.number),
                 Output::Probe { worker, number } => {
                     self.send(Packet::Request { worker, number, is_probe: true });
                 }
-                Output::Expired(token) => {
-                    let expired = self.waiting.remove(&token).expect("it waited");
-                    assert!(expired.expires <= self.now);
+                Output::Dropped(token, why) => {
+                    let dropped = self.waiting.remove(&token).expect("it waited");
+                    match why {
+                        Refusal::Nobody => assert!(!self.is_wanted(&dropped)),
+                        _ => assert!(dropped.expires <= self.now),
+                    }
                 }
             }
         }
@@ -207,7 +224,7 @@ impl World {
     fn give(&mut self, token: u64, id: WorkerId, number: u64) {
         let given = self.waiting.remove(&token).expect("it waited, and nobody has had it");
         assert!(given.expires > self.now, "it has expired");
-        let order = |waiting: &Waiting| (waiting.priority, waiting.sequence);
+        let order = |waiting: &Waiting| (waiting.rank, waiting.sequence);
         // Where the primary gets it, it could have got any other as well.
         let has_no_hold = self.router.config().hold.is_none();
         let is_at_primary = has_no_hold && self.router.primary() == Some(id);
@@ -259,6 +276,11 @@ impl World {
             let idle = self.waiting.values().find(|waiting| is_free(waiting.is_for_primary));
             assert_eq!(idle, None, "it waits although a worker has a slot");
         }
+        let unwanted = self.waiting.values().find(|waiting| !self.is_wanted(waiting));
+        assert_eq!(unwanted, None, "it waits although nobody will take it");
+        let is_usable = states.values().any(|state| state.limit > 0);
+        let is_out = states.values().any(|state| state.ejected_until.is_some());
+        assert!(self.waiting.is_empty() || is_usable || !is_out, "an ejection leaves nobody");
         for (id, worker) in &self.workers {
             let state = &states[id];
             assert!(state.limit <= self.bound(worker.told.1), "more than it wants");
@@ -272,8 +294,7 @@ impl World {
     fn bound(&self, announced: u16) -> u16 {
         match self.router.config().policy.bound {
             Bound::AtMost(bound) => announced.min(bound),
-            Bound::Unlimited if announced > 0 => 4095,
-            _ => announced,
+            Bound::Announced => announced,
         }
     }
 
