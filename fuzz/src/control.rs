@@ -1,5 +1,5 @@
 //! Messages of a control connection after the hello, from a peer that may say anything, between
-//! commands of the process (C6 to C17, C21).
+//! commands of the process (C6 to C17, C21, RT33 to RT37).
 //!
 //! Every connect is answered once, tickets and resumes come in their order, nothing follows the
 //! last event, and the output stays bounded.
@@ -13,14 +13,20 @@ use petasos_control::{
     ServerLimits, SessionRef, SessionRole, Target, Ticket,
 };
 
+use crate::groups::{self, Groups};
 use crate::hello::{encoded, ours};
 use crate::{Input, Seed};
 
-/// Two bytes of choices (the role, whether the peer is beside), then operations.
+/// Kinds of messages, and one number that is none.
+const KINDS: u8 = 29;
+
+/// Two bytes of choices (the role; whether the peer is beside, and whether both have groups), then
+/// operations.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let role = if input.bool() { Role::Dialler } else { Role::Acceptor };
-    let mut scene = Scene::new(role, input.bool());
+    let choices = input.u8();
+    let mut scene = Scene::new(role, choices & 1 != 0, choices & 2 != 0);
     while !input.is_empty() {
         scene.step(&mut input);
         scene.check();
@@ -28,6 +34,7 @@ pub fn run(bytes: &[u8]) {
     scene.connection.handle_eof(scene.now);
     scene.check();
     assert!(scene.ended && scene.waiting.is_empty(), "every connect is answered");
+    assert!(scene.groups.is_answered(), "every attempt is answered");
 }
 
 struct Scene {
@@ -47,15 +54,18 @@ struct Scene {
     asked: (usize, bool, bool),
     /// Whether the peer reads what we send.
     reads: bool,
+    groups: Groups,
 }
 
 impl Scene {
-    fn new(role: Role, beside: bool) -> Scene {
+    fn new(role: Role, beside: bool, groups: bool) -> Scene {
         let now = Time::from_nanos(1);
-        let mut connection = Connection::new(Config::default(), role, ours(), now);
+        let own = if groups { Capabilities::GROUPS } else { Capabilities::default() };
+        let hello = Hello { capabilities: ours().capabilities.with(own), ..ours() };
+        let mut connection = Connection::new(Config::default(), role, hello, now);
         let capabilities = Capabilities::CLIENT.with(Capabilities::SERVER);
         let capabilities = if beside { ours().capabilities } else { capabilities };
-        let hello = Hello { incarnation: 22, capabilities, ..ours() };
+        let hello = Hello { incarnation: 22, capabilities: capabilities.with(own), ..ours() };
         connection.handle_bytes(&encoded(&Message::Hello(hello)), now);
         let (waiting, requested) = (BTreeSet::new(), Vec::new());
         Scene {
@@ -69,15 +79,16 @@ impl Scene {
             resumes: false,
             asked: (0, false, false),
             reads: true,
+            groups: Groups::default(),
         }
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
-        match input.u8() % 12 {
+        match input.u8() % 13 {
             0 => self.connection.handle_bytes(input.short(), self.now),
             // A frame, so that its body is looked at.
             1..=3 => {
-                let (kind, flags, body) = (input.u8() % 14, input.u8() & 1, input.short());
+                let (kind, flags, body) = (input.u8() % KINDS, input.u8() & 1, input.short());
                 let frame = [&(body.len() as u16).to_le_bytes()[..], &[kind, flags], body].concat();
                 self.connection.handle_bytes(&frame, self.now);
             }
@@ -108,8 +119,8 @@ impl Scene {
                 }
             },
             // Many of one kind: limits are reached.
-            _ => {
-                let (kind, count, body) = (input.u8() % 14, input.u16() % 1200, input.short());
+            11 => {
+                let (kind, count, body) = (input.u8() % KINDS, input.u16() % 1200, input.short());
                 for at in 0..count {
                     let mut body = body.to_vec();
                     body.iter_mut().zip(at.to_le_bytes()).for_each(|(byte, by)| *byte ^= by);
@@ -118,6 +129,7 @@ impl Scene {
                     self.connection.handle_bytes(&frame, self.now);
                 }
             }
+            _ => self.groups.step(&mut self.connection, input, self.now),
         }
     }
 
@@ -180,6 +192,7 @@ impl Scene {
             match event {
                 Event::ConnectAnswered { id, .. } => assert!(self.waiting.remove(&id)),
                 Event::ConnectRequested { id, params } => self.requested.push((id, params)),
+                Event::Group(event) => self.groups.check(self.role, event),
                 Event::PeerFailed(_) | Event::Closed { .. } => self.ended = true,
                 _ => {}
             }
@@ -283,6 +296,9 @@ pub fn seeds() -> Vec<Seed> {
         ("successor", dialled(&[&said(&Message::Successor), &wish.concat(), &refused])),
         ("successor-twice", dialled(&[&said(&Message::Successor).repeat(2)])),
         ("successor-misplaced", whole(&[&said(&Message::Successor)])),
+        ("group-client", grouped(1, &groups::CLIENT)),
+        ("group-worker", grouped(1, &groups::WORKER)),
+        ("group-router", grouped(0, &groups::ROUTER)),
         ("connect", whole(&[&connect(params), &reply])),
         ("connect-beside", whole(&[&connect(beside), &reply, &[0xff; 8]])),
         ("repeated", whole(&[&connect(params), &reply, &connect(params)])),
@@ -294,6 +310,12 @@ pub fn seeds() -> Vec<Seed> {
         ("bye", whole(&[&said(&Message::Bye { reason: ByeReason::Shutdown })])),
         ("flood", whole(&[&[9, 0], &many(&Message::Connect { connect_id: 5, params })])),
     ]
+}
+
+/// Operations about groups, at an end with that role.
+fn grouped(role: u8, operations: &[&[u8]]) -> Vec<u8> {
+    let operations = operations.iter().flat_map(|bytes| [&[12][..], bytes].concat());
+    [role, 3].into_iter().chain(operations).collect()
 }
 
 /// The operation by which the peer says `message`.

@@ -12,6 +12,7 @@ pub mod capi;
 pub mod control;
 pub mod descriptors;
 pub mod fabric_messages;
+mod groups;
 pub mod grpc;
 pub mod header;
 pub mod hello;
