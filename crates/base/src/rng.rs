@@ -37,6 +37,14 @@ impl Rng {
     pub fn chance(&mut self, probability: f64) -> bool {
         ((self.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
+
+    /// A number from the exponential distribution of mean 1, above 0 and below 37.
+    #[inline]
+    pub fn exponential(&mut self) -> f64 {
+        // In (0, 1), without its ends.
+        let uniform = ((self.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
+        -uniform.ln()
+    }
 }
 
 /// A seed from the operating system's randomness. Every call returns a different one.
@@ -74,6 +82,16 @@ mod tests {
     fn below_stays_below() {
         let mut rng = Rng::new(2);
         assert!((0..1000).all(|_| rng.below(3) < 3));
+    }
+
+    #[test]
+    fn exponential_numbers_have_the_moments() {
+        let mut rng = Rng::new(3);
+        let numbers: Vec<f64> = (0..100_000).map(|_| rng.exponential()).collect();
+        let mean = |power| numbers.iter().map(|x| x.powi(power)).sum::<f64>() / 100_000.0;
+        // The standard deviations of these means are 0.003 and 0.014.
+        assert!((mean(1) - 1.0).abs() < 0.02 && (mean(2) - 2.0).abs() < 0.1);
+        assert!(numbers.iter().all(|x| (0.0..37.0).contains(x) && *x > 0.0));
     }
 
     #[test]

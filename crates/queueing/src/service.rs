@@ -49,7 +49,7 @@ impl Service {
     pub fn sample(self, rng: &mut Rng) -> f64 {
         match self {
             Service::Deterministic => 1.0,
-            Service::Exponential => exponential(rng),
+            Service::Exponential => rng.exponential(),
             Service::Bimodal1 => {
                 if rng.below(10) == 0 {
                     5.5
@@ -74,14 +74,6 @@ impl Service {
             _ => self.values().iter().map(|(time, part)| part * time * time).sum(),
         }
     }
-}
-
-/// An exponential time of mean 1.
-#[inline]
-pub(crate) fn exponential(rng: &mut Rng) -> f64 {
-    // In (0, 1), without its ends.
-    let uniform = ((rng.next_u64() >> 12) as f64 + 0.5) / (1u64 << 52) as f64;
-    -uniform.ln()
 }
 
 impl fmt::Display for Service {

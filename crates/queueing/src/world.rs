@@ -16,7 +16,6 @@ use crate::batch::Batch;
 use crate::drift::Drift;
 use crate::due::{Due, TICKS_MAX};
 use crate::model::{Discipline, Model};
-use crate::service::exponential;
 
 /// Ticks of a mean service time.
 pub(crate) const TICKS: f64 = (1u64 << 18) as f64;
@@ -111,7 +110,7 @@ impl World {
 
     #[inline]
     fn arrive(&mut self) -> Result<(), Saturated> {
-        let gap = exponential(&mut self.gaps) * self.gap;
+        let gap = self.gaps.exponential() * self.gap;
         let service = self.model.service.sample(&mut self.times);
         self.control(gap / TICKS, service);
         let arrived = self.now + whole(gap);
