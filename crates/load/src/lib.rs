@@ -17,23 +17,31 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod calls;
 pub mod checks;
 mod generator;
+mod http;
 mod latencies;
 mod outcome;
 mod outstanding;
 mod refusal;
+mod resp;
 mod search;
 mod sent;
 mod target;
+mod tcp;
 mod trace;
 
 pub use arrivals::{Arrivals, REQUESTS_MAX, Schedule, ScheduleError};
+pub use calls::{Calls, Driver, Parked};
 pub use checks::Checks;
 pub use generator::{Limits, Plan, RunError, probe, run};
+pub use http::{Http, HttpError};
 pub use latencies::{Latencies, Quantile};
 pub use outcome::{Lag, Outcome, Run};
 pub use refusal::Refusal;
+pub use resp::{Resp, RespError};
 pub use search::{Highest, highest_load};
 pub use target::{Answers, Target, TargetError};
+pub use tcp::{Protocol, Reply, TcpTarget};
 pub use trace::{Trace, TraceError};
