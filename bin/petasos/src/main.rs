@@ -1,5 +1,5 @@
 //! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench`,
-//! `simulate`, `doctor`, `ctl`, `top` and `dashboard`.
+//! `simulate`, `load`, `doctor`, `ctl`, `top` and `dashboard`.
 //!
 //! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
 //! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
@@ -12,6 +12,7 @@ mod companion;
 mod ctl;
 mod demo;
 mod doctor;
+mod load;
 mod serve;
 mod simulate;
 mod size;
@@ -56,6 +57,8 @@ enum Command {
     /// Calculate by simulation what a router's policies do.
     #[command(subcommand)]
     Simulate(simulate::SimulateCommand),
+    /// Send requests at a rate, whether or not earlier ones are answered, and measure latencies.
+    Load(Box<load::LoadArgs>),
     /// Say what this host supports, and why not.
     Doctor(doctor::DoctorArgs),
     /// Measure latency, rate and bandwidth against what the bare transport allows.
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(command) => simulate::run(&command),
+        Command::Load(args) => return load::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => companion::BENCH.run(&args),
     };

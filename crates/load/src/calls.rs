@@ -35,8 +35,9 @@ impl Driver for Parked {
 /// Calls of one kind, each made by `make`, which begins it.
 pub struct Calls<M, F, D> {
     make: M,
-    driver: D,
+    /// Dropped before what drives them.
     slots: Vec<CallSlot<F>>,
+    driver: D,
     woken: Arc<Mutex<Vec<u32>>>,
     /// What is polled now; its room is kept.
     polled: Vec<u32>,
@@ -62,7 +63,7 @@ where
             CallSlot { call: None, waker: Waker::from(Arc::new(woken)) }
         };
         let slots = (0..outstanding_max).map(slot).collect();
-        Calls { make, driver, slots, woken, polled: Vec::new() }
+        Calls { make, slots, driver, woken, polled: Vec::new() }
     }
 }
 

@@ -85,7 +85,7 @@ pub enum RunError {
 ///
 /// # Errors
 /// If it fails, or is not answered in time.
-pub fn probe(target: &mut impl Target, clock: &Clock, limits: &Limits) -> Result<(), RunError> {
+pub fn probe(target: &mut dyn Target, clock: &Clock, limits: &Limits) -> Result<(), RunError> {
     let limits = Limits { failures_max: 0.0, outstanding_max: 1, ..limits.clone() };
     let mut generator = Generator::new(target, clock, &limits, 0);
     generator.send(Request { due: clock.now(), number: None })?;
@@ -106,7 +106,7 @@ pub fn probe(target: &mut impl Target, clock: &Clock, limits: &Limits) -> Result
 /// # Errors
 /// If the target is lost, or a run has to end before there is an outcome.
 pub fn run(
-    target: &mut impl Target,
+    target: &mut dyn Target,
     clock: &Clock,
     plan: Plan,
     limits: &Limits,
@@ -121,8 +121,8 @@ pub fn run(
     Ok(Run::new(generator.outcome(&plan.measured), limits.lag_max))
 }
 
-struct Generator<'a, T> {
-    target: &'a mut T,
+struct Generator<'a> {
+    target: &'a mut dyn Target,
     clock: &'a Clock,
     limits: &'a Limits,
     outstanding: Outstanding,
@@ -144,8 +144,8 @@ struct Generator<'a, T> {
     load: u64,
 }
 
-impl<'a, T: Target> Generator<'a, T> {
-    fn new(target: &'a mut T, clock: &'a Clock, limits: &'a Limits, count: u64) -> Self {
+impl<'a> Generator<'a> {
+    fn new(target: &'a mut dyn Target, clock: &'a Clock, limits: &'a Limits, count: u64) -> Self {
         let outstanding = limits.outstanding_max.min(target.outstanding_max());
         Generator {
             target,

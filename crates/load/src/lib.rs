@@ -43,5 +43,5 @@ pub use refusal::Refusal;
 pub use resp::{Resp, RespError};
 pub use search::{Highest, highest_load};
 pub use target::{Answers, Target, TargetError};
-pub use tcp::{Protocol, Reply, TcpTarget};
+pub use tcp::{Protocol, Reply, TcpTarget, wait_readable};
 pub use trace::{Trace, TraceError};

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use petasos_report::duration_us;
+
 /// Why there is nothing to report, and what to do. The first five end the run; the others are
 /// known when it is over.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -15,12 +17,12 @@ pub enum Refusal {
     Outstanding(usize, u64),
     /// The generator was too late to ever catch up.
     #[error(
-        "the generator was {0:?} behind its schedule: it cannot send that many requests on this \
-         machine"
+        "the generator was {} behind its schedule: it cannot send that many requests on this \
+         machine", shown(.0)
     )]
     Behind(Duration),
     /// Requests were not answered after the last one was sent.
-    #[error("{count} requests had no answer {timeout:?} after the last was sent")]
+    #[error("{count} requests had no answer {} after the last was sent", shown(timeout))]
     Unanswered {
         /// How many.
         count: usize,
@@ -42,8 +44,9 @@ pub enum Refusal {
     Nothing,
     /// Requests were sent too late, so latencies from the schedule would be the generator's own.
     #[error(
-        "the generator sent one in a hundred requests {p99:?} late or more, where {bound:?} are \
-         the most"
+        "the generator sent one in a hundred requests {} late or more, where {} is the most",
+        shown(p99),
+        shown(bound)
     )]
     Late {
         /// The 99th percentile.
@@ -55,10 +58,10 @@ pub enum Refusal {
     #[error("requests were sent at a rate that is wrong by {:.1} %", .0 * 100.0)]
     Rate(f64),
     /// Gaps were not exponential.
-    #[error("the gaps between requests as they were sent are not exponential (p = {0:.2e})")]
+    #[error("the gaps between requests as they were sent are not exponential (p = {0:.1e})")]
     NotExponential(f64),
     /// Gaps were not independent.
-    #[error("the gaps between requests as they were sent are not independent (p = {0:.2e})")]
+    #[error("the gaps between requests as they were sent are not independent (p = {0:.1e})")]
     NotIndependent(f64),
 }
 
@@ -68,4 +71,8 @@ impl Refusal {
         use Refusal::{Failing, Outstanding, Unanswered};
         matches!(self, Outstanding(..) | Unanswered { .. } | Failing { .. })
     }
+}
+
+fn shown(time: &Duration) -> String {
+    duration_us(time.as_secs_f64() * 1e6)
 }

@@ -45,7 +45,7 @@ pub struct CallArgs {
     verbose: bool,
 }
 
-fn path(text: &str) -> Result<(String, String), String> {
+pub fn path(text: &str) -> Result<(String, String), String> {
     let parts = text.rsplit_once('/').filter(|(service, method)| {
         !service.is_empty() && !method.is_empty() && !service.contains('/')
     });

@@ -13,11 +13,12 @@ mod schema;
 mod server;
 mod table;
 
-pub use call::CallArgs;
+pub use call::{CallArgs, path};
 pub use describe::DescribeArgs;
 pub use health::HealthArgs;
 pub use list::ListArgs;
-pub use schema::SchemaArgs;
+pub use schema::{Known, SchemaArgs};
+pub use server::{ServerArgs, time};
 
 use std::process::ExitCode;
 
@@ -45,7 +46,7 @@ pub fn health(args: &HealthArgs) -> ExitCode {
 }
 
 /// Reports the result of a command.
-fn ended(result: Result<(), Failed>, json: bool) -> ExitCode {
+pub fn ended(result: Result<(), Failed>, json: bool) -> ExitCode {
     let Err(failed) = result else { return ExitCode::SUCCESS };
     match json {
         true => output::note(&failed.to_json().to_string()),

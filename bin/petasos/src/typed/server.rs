@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use clap::Args;
 use petasos::grpc::ClientConfig;
-use petasos::{Channel, ChannelBuilder, Code, ConnectError, block_on};
+use petasos::{Channel, ChannelBuilder, Code, ConnectError, Loop, LoopConfig, block_on};
 use petasos_cli::failed::Failed;
 use petasos_cli::failure::Failure;
 use petasos_cli::security::SecurityArgs;
@@ -18,23 +18,39 @@ pub struct ServerArgs {
     pub address: String,
     /// Send this with each call; may be repeated.
     #[arg(short = 'H', long = "header", value_name = "KEY:VALUE", value_parser = header)]
-    headers: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
     /// The longest that a call may take, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
     /// The longest to wait for a connection.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s")]
-    connect_timeout: Duration,
+    pub connect_timeout: Duration,
     /// Print tables and failures as JSON.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    security: SecurityArgs,
+    pub security: SecurityArgs,
 }
 
 impl ServerArgs {
     /// Connects a channel to the server.
     pub fn connect(&self) -> Result<Channel, Failed> {
+        let builder = self.builder()?;
+        block_on(builder.connect()).map_err(|error| self.unconnected(&error))
+    }
+
+    /// Makes a loop of this thread, and connects a channel in it.
+    pub fn connect_in_loop(&self) -> Result<(Loop, Channel), Failed> {
+        let builder = self.builder()?;
+        let security = self.security.of_channel()?;
+        let event_loop = Loop::new(LoopConfig { security, ..LoopConfig::default() });
+        let event_loop = event_loop.map_err(|error| Failed::new(error.to_string()))?;
+        let channel = event_loop.block_on(builder.connect());
+        let channel = channel.map_err(|error| self.unconnected(&error))?;
+        Ok((event_loop, channel))
+    }
+
+    fn builder(&self) -> Result<ChannelBuilder, Failed> {
         let mut builder = Channel::builder(&self.address).connect_timeout(self.connect_timeout);
         for (key, value) in &self.headers {
             builder = builder.metadata(key, value);
@@ -42,8 +58,7 @@ impl ServerArgs {
         if let Some(timeout) = self.timeout {
             builder = builder.timeout(timeout);
         }
-        let builder = self.secured(builder).map_err(|failure| Failed::new(failure.to_string()))?;
-        block_on(builder.connect()).map_err(|error| self.unconnected(&error))
+        self.secured(builder).map_err(|failure| Failed::new(failure.to_string()))
     }
 
     fn secured(&self, builder: ChannelBuilder) -> Result<ChannelBuilder, Failure> {
@@ -90,9 +105,9 @@ fn header(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_ascii_lowercase(), value.trim().to_owned()))
 }
 
-/// Parses a number with `ms`, `s` or `m` after it; milliseconds without a unit.
-fn time(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0)];
+/// Parses a number with `us`, `ms`, `s` or `m` after it; milliseconds without a unit.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let units = [("us", 1e-6), ("µs", 1e-6), ("ms", 0.001), ("s", 1.0), ("m", 60.0)];
     let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
     let (number, seconds) = found.unwrap_or((text, 0.001));
     let number: f64 = number.trim().parse().map_err(|_| "give it as 500ms, 2s or 1m")?;
@@ -112,6 +127,7 @@ mod tests {
         for (text, ms) in [("250", 250), ("1.5s", 1500), ("20ms", 20), ("2m", 120_000)] {
             assert_eq!(time(text), Ok(Duration::from_millis(ms)), "{text}");
         }
+        assert_eq!(time("50us"), Ok(Duration::from_micros(50)));
         for text in ["", "s", "-1s", "0", "1h", "inf", "2d", "90000s"] {
             assert!(time(text).is_err(), "{text}");
         }

@@ -203,13 +203,13 @@ impl<P: Protocol> Target for TcpTarget<P> {
         if !self.unsent.is_empty() {
             return;
         }
-        wait_for(&self.epoll, timeout);
+        wait_readable(&self.epoll, timeout);
     }
 }
 
 /// Waits until a descriptor is readable, for at most `timeout`. Whatever ends it early is found out
 /// by who reads.
-pub(crate) fn wait_for(descriptor: &OwnedFd, timeout: Duration) {
+pub fn wait_readable(descriptor: &OwnedFd, timeout: Duration) {
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
