@@ -23,6 +23,7 @@ pub mod native;
 pub mod packets;
 pub mod protobuf;
 pub mod records;
+pub mod replies;
 pub mod rings;
 pub mod routed;
 pub mod schema;
