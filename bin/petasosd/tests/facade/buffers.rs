@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use petasos::memory::Buffer;
 use petasos::{Channel, Loop, Msg, Request, Response, Sender, Server, Status, Streaming};
 
+use crate::replaced::chain::Chain;
 use crate::support::managed::{Item, Work, WorkClient, WorkServer};
 use crate::support::*;
 
@@ -121,6 +122,32 @@ fn bytes_of_a_buffer_may_be_in_several_calls_at_a_time() {
     // The service ends, and what was sent through it is still there.
     drop(daemon);
     assert!(is_filled(&bytes, 5));
+}
+
+/// Buffers of a service that is gone stay as they are, and are copied for the next one.
+#[test]
+fn buffers_outlive_their_service() {
+    // The client does not move while its loop does not turn.
+    let mut chain = Chain::start("buffers-replaced", &["--drain-timeout", "1"]);
+    let server = chain.daemon.server("server");
+    let event_loop = chain.daemon.event_loop("client");
+    let channel = event_loop.channel(server.local_address().unwrap());
+    let client = WorkClient::new(channel.clone());
+    let mut kept = Vec::new();
+    for round in 0..3 {
+        let bytes = shared(&event_loop, &client, &channel, round).freeze();
+        kept.push(bytes);
+        chain.replace(&[]);
+        chain.await_former();
+        for (number, bytes) in (0..).zip(&kept) {
+            let mut message = item("kept", number);
+            message.set_blob(bytes);
+            let echoed = event_loop.block_on(async { client.echo(message).await }).unwrap();
+            assert!(is_filled(echoed.blob(), number), "message {number} in round {round}");
+        }
+    }
+    drop((channel, client, event_loop, server, chain));
+    assert!((0..).zip(&kept).all(|(number, bytes)| is_filled(bytes, number)));
 }
 
 /// Answers with bytes in a buffer of the heap, if there is one, and notes how long the heap is.
