@@ -47,8 +47,8 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Exactly so many requests, rounded up to whole batches. They may be too few to know the errors
-    /// ([`Latency::errors_are_known`]).
+    /// Exactly so many requests, rounded up to whole batches. They may be too few to know the
+    /// errors ([`Latency::errors_are_known`]).
     pub fn requests(requests: u64, seed: u64) -> Effort {
         Effort { seed, precision: 0.0, requests_min: requests, requests_max: requests }
     }

@@ -2,8 +2,8 @@
 //!
 //! Invariants, of each member: it is in `free` if and only if it has a slot, and counted in `idle`
 //! if and only if it has a slot and nothing outstanding; with a policy that compares all loads, it
-//! is in the level of its load if it has a slot, and in none otherwise. `outstanding` and `shares`
-//! are sums over members, the latter over those with a limit above 0, and so is `usable_outstanding`.
+//! is in the level of its load if it has a slot, and in none otherwise. `outstanding`, `shares` and
+//! `usable_outstanding` are sums over members, the latter two over those with a limit above 0.
 //! [`Workers::update`] and [`Workers::refresh`] restore all that after a change of one.
 
 use core::time::Duration;
