@@ -1,5 +1,6 @@
-//! Basics that every other crate may use: time, a timing wheel, random numbers, counters,
-//! histograms, token buckets, prefetching, atomics, and a doorbell.
+//! Basics that every other crate may use: time, a timing wheel, random numbers and secrets,
+//! numbers of packets and which were seen, counters, histograms, token buckets, prefetching,
+//! atomics, and a doorbell.
 //!
 //! Boundary rule: depends on no other Petasos crate. The only I/O is reading the clock.
 
@@ -11,7 +12,10 @@ mod doorbell;
 mod log_linear;
 #[allow(unsafe_code, reason = "the one seam: see the module")]
 mod prefetch;
+mod replay_window;
 mod rng;
+mod secret_block;
+mod serial;
 mod slot_lists;
 mod spin_window;
 pub mod sync;
@@ -27,7 +31,10 @@ pub use log_linear::{
     quantile_of_counts,
 };
 pub use prefetch::{LINE_BYTES, prefetch, prefetch_head};
+pub use replay_window::{Freshness, ReplayWindow, replay_words};
 pub use rng::{Rng, random_seed, secret_u64};
+pub use secret_block::SecretBlock;
+pub use serial::extend;
 pub use slot_lists::{SLOTS_MAX, SlotLists};
 pub use time::Time;
 pub use token_buckets::TokenBuckets;

@@ -53,7 +53,8 @@ pub fn random_seed() -> u64 {
 }
 
 /// An unpredictable number from the system's cryptographic generator. It costs a system call, so
-/// use it for set-up and not for every packet.
+/// use it for set-up and not for every packet: for those there is
+/// [`SecretBlock`](crate::SecretBlock).
 ///
 /// # Panics
 /// If the system has no randomness. Linux has it from early boot on.

@@ -46,7 +46,7 @@ pub struct EndpointConfig {
     /// sessions can then direct packets at any host.
     pub believe_data_addresses: bool,
     /// The seed of session tags and injected faults, for simulations and tests that are replayed.
-    /// Tags can then be guessed. `None` takes each tag from the system's cryptographic generator.
+    /// Tags can then be guessed. `None` takes tags from the system's cryptographic generator.
     pub seed: Option<u64>,
 }
 

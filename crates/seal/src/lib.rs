@@ -19,7 +19,6 @@ mod key;
 mod key_life;
 mod opener;
 mod sealer;
-mod window;
 
 pub use key::{Cipher, SECRET_BYTES, SessionSecret};
 pub use key_life::KeyLife;

@@ -1,19 +1,19 @@
 //! Opening received packets.
 
-use petasos_wire::{HEADER_BYTES, Packet, SEAL_BYTES, TRANSMISSION_NUMBERS};
+use petasos_base::{ReplayWindow, extend, replay_words};
+use petasos_wire::{CREDITS_MAX, HEADER_BYTES, Packet, SEAL_BYTES, TRANSMISSION_NUMBERS};
 
 use crate::KeyLife;
 use crate::key::{Cipher, Forged, PacketKey, Secret};
-use crate::window::{Window, words};
-
-/// The number of latest packet numbers that are tracked: more than can be in flight (W10).
-const WINDOW: u64 = 4096;
-
-const _: () = assert!(WINDOW > petasos_wire::CREDITS_MAX as u64);
 
 /// The most packets of a session that may fail to open: the integrity limit of the weaker cipher
 /// (RFC 9001, section 6.6).
 pub(crate) const FORGED_MAX: u64 = 1 << 36;
+
+/// The numbers that a receiver remembers (W31).
+type Window = ReplayWindow<{ replay_words(4096) }>;
+
+const _: () = assert!(Window::WIDTH > CREDITS_MAX as u64, "more than can be in flight (W10)");
 
 /// Why a packet was not opened. Only a counter has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum OpenError {
 /// Opens the packets of one direction.
 #[derive(Debug)]
 pub struct Opener {
-    window: Window<{ words(WINDOW) }>,
+    window: Window,
     current: PacketKey,
     /// The generation of the highest number that was opened.
     generation: u64,
@@ -126,16 +126,10 @@ impl Opener {
         Ok(out)
     }
 
-    /// The number that is nearest to the highest one plus one (RFC 9000, appendix A.3).
+    /// The number that is nearest to the highest one plus one (W29).
     #[inline]
     fn number(&self, transmission: u32) -> u64 {
-        const SPACE: u64 = TRANSMISSION_NUMBERS as u64;
-        let expected = self.window.next();
-        let ahead = u64::from(transmission.wrapping_sub(expected as u32) % TRANSMISSION_NUMBERS);
-        match (expected + ahead).checked_sub(SPACE) {
-            Some(before) if ahead > SPACE / 2 => before,
-            _ => expected + ahead,
-        }
+        extend(self.window.next(), transmission.into(), TRANSMISSION_NUMBERS.ilog2())
     }
 
     /// The key of `generation`, if it is the current, previous or next one.

@@ -3,6 +3,7 @@
 //! Their numbers are explicit (RT3), and the key for each 2^21 of them is derived directly from the
 //! client's secret: a worker hears only some of a client's packets, and jumps.
 
+use petasos_base::{Freshness, ReplayWindow, replay_words};
 use petasos_wire::{
     FIRST_BYTES, RoutedPacket, SEAL_BYTES, authenticated, first_number_of, set_key_phase,
 };
@@ -10,12 +11,11 @@ use petasos_wire::{
 use super::ClientSecret;
 use crate::key::{Forged, PacketKey};
 use crate::opener::FORGED_MAX;
-use crate::window::{Window, words};
 use crate::{KeyLife, NotNewer};
 
 /// The numbers of first packets that a worker remembers, per client and epoch: the router's queue
 /// reorders them.
-const WINDOW: u64 = 16_384;
+type Window = ReplayWindow<{ replay_words(16_384) }>;
 
 /// Seals the first packets of a client in one epoch.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct FirstSealer {
 pub struct FirstOpener {
     secret: ClientSecret,
     life: KeyLife,
-    window: Window<{ words(WINDOW) }>,
+    window: Window,
     /// The one of the highest number that was opened.
     newest: Option<Key>,
     /// Another that has opened something lately.
@@ -142,7 +142,8 @@ impl FirstOpener {
         let first = bytes.first_chunk::<FIRST_BYTES>().expect("the packet has been parsed");
         let tag = packet.seal().ok_or(FirstOpenError::Forged)?;
         let (number, sealed) = (packet.number(), packet.body());
-        if self.window.has(number) {
+        let freshness = self.window.freshness(number);
+        if freshness == Freshness::Seen {
             return Err(FirstOpenError::Seen);
         }
         if self.forged >= FORGED_MAX {
@@ -159,7 +160,7 @@ impl FirstOpener {
         if let Some(fresh) = fresh {
             self.keep(fresh);
         }
-        if !self.window.is_new(number) {
+        if freshness == Freshness::Below {
             return Err(FirstOpenError::Old);
         }
         self.window.insert(number);
