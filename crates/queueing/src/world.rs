@@ -181,8 +181,9 @@ impl World {
         let worker = &mut self.workers[index];
         worker.served += served;
         let served = worker.served;
-        let told =
-            Feedback { sequence: served, settled: served, received: served, bound: BOUND_MAX };
+        let low = |bits: u32| (served & ((1 << bits) - 1)) as u32;
+        let (transmission, echo, value) = (low(24), low(20), low(28));
+        let told = Feedback { transmission, echo, value, credits: BOUND_MAX };
         let heard = self.router.handle_feedback(Time::from_nanos(at), worker.id, &told);
         heard.expect("workers count what they were given");
     }

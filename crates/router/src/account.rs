@@ -18,6 +18,11 @@
 /// A worker takes no number for new that is further above the highest that it has (RT21).
 pub(crate) const AHEAD_MAX: u64 = 8192;
 
+/// Given numbers are told modulo this (RT19).
+pub const GIVEN_NUMBERS: u64 = 1 << 20;
+/// Counts of settled numbers are told modulo this (RT20).
+const COUNTS: u64 = 1 << 28;
+
 /// Counts of one worker. See the module's documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
@@ -55,19 +60,30 @@ impl Account {
         self.given
     }
 
-    /// Takes the worker's counts, which are newer than what is known. Returns how many numbers were
-    /// settled since.
+    /// Takes the worker's counts, which are newer than what is known: of settled numbers (`value`,
+    /// modulo 2^28), and the highest that has arrived (`echo`, modulo 2^20). Returns how many
+    /// numbers were settled since.
     ///
     /// # Errors
     /// If no worker that keeps to the rules says this. Nothing has changed then.
     #[inline]
-    pub(crate) fn learn(&mut self, settled: u64, received: u64) -> Result<u64, WrongCounts> {
-        let is_possible = settled >= self.settled && received >= self.received;
-        if !is_possible || settled > received || received > self.given {
+    pub(crate) fn learn(&mut self, value: u32, echo: u32) -> Result<u64, WrongCounts> {
+        // Far fewer are outstanding than the counts distinguish (RT22): a count that has fallen
+        // seems to have risen by more than that.
+        let news = u64::from(value).wrapping_sub(self.settled) % COUNTS;
+        let above = self.given.wrapping_sub(echo.into()) % GIVEN_NUMBERS;
+        let received = self.given.checked_sub(above).ok_or(WrongCounts)?;
+        let settled = self.settled + news;
+        if settled > received || received < self.received {
             return Err(WrongCounts);
         }
-        self.received = received;
-        Ok(settled - core::mem::replace(&mut self.settled, settled))
+        (self.settled, self.received) = (settled, received);
+        Ok(news)
+    }
+
+    /// As if so many numbers had been given and settled.
+    pub(crate) fn at(count: u64) -> Account {
+        Account { given: count, received: count, settled: count }
     }
 }
 
@@ -79,29 +95,46 @@ pub(crate) struct WrongCounts;
 mod tests {
     use super::*;
 
-    fn given(numbers: u64) -> Account {
-        let mut account = Account::default();
+    /// Starts from which counts wrap.
+    const STARTS: [u64; 4] = [0, GIVEN_NUMBERS - 2, COUNTS - 2, 3 * COUNTS - 2];
+
+    fn given(start: u64, numbers: u64) -> Account {
+        let mut account = Account::at(start);
         (0..numbers).for_each(|_| _ = account.give());
         account
     }
 
+    fn learn(account: &mut Account, settled: u64, received: u64) -> Result<u64, WrongCounts> {
+        account.learn((settled % COUNTS) as u32, (received % GIVEN_NUMBERS) as u32)
+    }
+
     #[test]
-    fn slots_return_with_what_is_settled() {
-        let mut account = given(5);
-        for (settled, received, news) in [(0, 2, 0), (2, 4, 2), (2, 4, 0), (5, 5, 3)] {
-            assert_eq!(account.learn(settled, received), Ok(news));
-            assert_eq!(account.outstanding(), 5 - settled);
+    fn rt22_slots_return_with_what_is_settled() {
+        for start in STARTS {
+            let mut account = given(start, 5);
+            for (settled, received, news) in [(0, 2, 0), (2, 4, 2), (2, 4, 0), (5, 5, 3)] {
+                assert_eq!(learn(&mut account, start + settled, start + received), Ok(news));
+                assert_eq!(account.outstanding(), 5 - settled, "{start}");
+            }
         }
     }
 
     #[test]
-    fn counts_that_cannot_be_change_nothing() {
-        let mut account = given(3);
-        account.learn(1, 2).expect("it can be");
-        let before = account;
-        for counts in [(0, 2), (1, 1), (3, 2), (1, 4), (4, 4), (u64::MAX, u64::MAX)] {
-            assert_eq!(account.learn(counts.0, counts.1), Err(WrongCounts), "{counts:?}");
+    fn rt22_counts_that_cannot_be_change_nothing() {
+        for start in STARTS {
+            let mut account = given(start, 3);
+            learn(&mut account, start + 1, start + 2).expect("it can be");
+            let before = account;
+            let far = [COUNTS / 2, COUNTS - 1].map(|far| (start + far, start + 3));
+            for counts in [(0, 2), (1, 1), (3, 2), (1, 4), (4, 4)]
+                .map(|(settled, received)| (start + settled, start + received))
+                .into_iter()
+                .chain(far)
+            {
+                assert_eq!(learn(&mut account, counts.0, counts.1), Err(WrongCounts), "{counts:?}");
+            }
+            assert_eq!(account.learn(u32::MAX, u32::MAX), Err(WrongCounts));
+            assert_eq!(account, before);
         }
-        assert_eq!(account, before);
     }
 }

@@ -19,7 +19,7 @@
 //! let Some(Output::Give(given)) = router.poll(now, &mut rng) else { panic!("it is idle") };
 //! assert_eq!((given.token, given.worker, given.number), ("first", worker, 1));
 //! assert_eq!(router.poll(now, &mut rng), None, "it may have one");
-//! let told = Feedback { sequence: 1, settled: 1, received: 1, bound: 1 };
+//! let told = Feedback { transmission: 1, echo: 1, value: 1, credits: 1 };
 //! router.handle_feedback(now, worker, &told)?;
 //! let Some(Output::Give(given)) = router.poll(now, &mut rng) else { panic!("it is idle again") };
 //! assert_eq!((given.token, given.number), ("second", 2));
@@ -53,13 +53,12 @@ mod request;
 mod ring;
 mod router;
 mod schedule;
-mod serial;
 mod set;
 mod timers;
 mod worker;
 mod workers;
 
-pub use account::Account;
+pub use account::{Account, GIVEN_NUMBERS};
 pub use config::{
     Config, ConfigError, Ejection, HOLD_REQUESTS, Hold, Keys, Liveness, PRIORITIES, WAITING_MAX,
     WORKERS_MAX,
@@ -69,5 +68,4 @@ pub use output::{Admission, Assignment, Counts, Event, Output, Refusal};
 pub use policy::{BOUND_MAX, Bound, Policy, Rule, UnknownPolicy};
 pub use request::{Affinity, Request};
 pub use router::Router;
-pub use serial::extend;
 pub use worker::{Feedback, Join, WorkerId, WorkerState};

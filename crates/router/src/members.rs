@@ -2,11 +2,12 @@
 
 use petasos_base::Time;
 
+use crate::account::Account;
 use crate::health::Failures;
 use crate::output::Event;
 use crate::router::Router;
 use crate::schedule::RAMP_FIRST_PERCENT;
-use crate::worker::{Feedback, Join, Worker, WorkerId};
+use crate::worker::{Feedback, Join, Worker, WorkerId, low_transmission};
 
 /// Why what a worker said was not heeded. Somebody else speaks for it, or it is broken; nothing has
 /// changed.
@@ -17,7 +18,7 @@ pub enum FeedbackError {
     #[error("it is no member")]
     Stranger,
     /// It has settled more than it has received, or received more than it was given, or fewer than
-    /// before.
+    /// before (RT22).
     #[error("it has counts that cannot be")]
     WrongCounts,
 }
@@ -44,6 +45,23 @@ impl<T> Router<T> {
         Ok(id)
     }
 
+    /// The same as if so many numbers had been given and settled: for tests of counts that wrap.
+    ///
+    /// # Errors
+    /// If all places are taken.
+    #[doc(hidden)]
+    pub fn handle_join_at(
+        &mut self,
+        now: Time,
+        join: Join,
+        count: u64,
+    ) -> Result<WorkerId, GroupFull> {
+        let id = self.handle_join(now, join)?;
+        let worker = &mut self.workers.all[id.index()];
+        (worker.account, worker.transmission) = (Account::at(count), low_transmission(count));
+        Ok(id)
+    }
+
     /// Takes what a worker tells. Returns how many numbers it has settled since it was last heard:
     /// none if the message is not newer than the newest.
     ///
@@ -60,7 +78,7 @@ impl<T> Router<T> {
             self.counts.from_strangers += 1;
             return Err(FeedbackError::Stranger);
         };
-        if told.sequence <= self.workers.all[index].sequence {
+        if !told.is_newer_than(self.workers.all[index].transmission) {
             self.counts.stale += 1;
             return Ok(0);
         }
@@ -70,8 +88,8 @@ impl<T> Router<T> {
         };
         self.counts.settled += settled;
         let worker = &mut self.workers.all[index];
-        if told.bound != worker.bound || worker.is_silent {
-            self.change_by_feedback(index, told.bound);
+        if told.credits != worker.bound || worker.is_silent {
+            self.change_by_feedback(index, told.credits);
         }
         self.watch(now, index);
         self.check_drained(index);

@@ -13,7 +13,7 @@ pub enum Output<T> {
     Probe {
         /// Who.
         worker: WorkerId,
-        /// The next number of the worker.
+        /// The next number of the worker; told modulo [`GIVEN_NUMBERS`](crate::GIVEN_NUMBERS).
         number: u64,
     },
     /// Nobody will get it, and no worker has had it.
@@ -27,7 +27,8 @@ pub struct Assignment<T> {
     pub token: T,
     /// Who gets it.
     pub worker: WorkerId,
-    /// The worker's first request has 1, the next one 2, and so on.
+    /// The worker's first request has 1, the next one 2, and so on; told modulo
+    /// [`GIVEN_NUMBERS`](crate::GIVEN_NUMBERS).
     pub number: u64,
 }
 

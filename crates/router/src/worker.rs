@@ -35,17 +35,35 @@ pub struct Join {
     pub weight: u8,
 }
 
-/// What a worker tells (RT20). Its counts begin with 0 when it joins.
+/// Messages of a worker are numbered modulo this.
+const TRANSMISSIONS: u32 = 1 << 24;
+
+/// What a worker tells (RT20), as packets have it. Its counts begin with 0 when it joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
-    /// Which of the worker's messages this is, from 1. Only a newer one than the newest counts.
-    pub sequence: u64,
-    /// How many numbers are settled.
-    pub settled: u64,
-    /// The highest number that has reached the worker.
-    pub received: u64,
+    /// Which of the worker's messages this is, from 1, modulo 2^24. Only a newer one than the
+    /// newest counts.
+    pub transmission: u32,
+    /// The highest number that has reached the worker, modulo 2^20; 0 before the first.
+    pub echo: u32,
+    /// How many numbers are settled, modulo 2^28.
+    pub value: u32,
     /// How many requests it takes at a time: n. 0 means no more.
-    pub bound: u16,
+    pub credits: u16,
+}
+
+/// The number that a message with such a count has.
+pub(crate) fn low_transmission(count: u64) -> u32 {
+    (count % u64::from(TRANSMISSIONS)) as u32
+}
+
+impl Feedback {
+    /// Whether it is newer than another message: of the two ways round, that is the shorter one.
+    #[inline]
+    pub(crate) fn is_newer_than(&self, transmission: u32) -> bool {
+        let ahead = self.transmission.wrapping_sub(transmission) % TRANSMISSIONS;
+        (1..TRANSMISSIONS / 2).contains(&ahead)
+    }
 }
 
 /// What the router knows of a worker.
@@ -75,7 +93,7 @@ pub(crate) struct Worker {
     pub account: Account,
     /// As announced by the latest message, and which one that was.
     pub bound: u16,
-    pub sequence: u64,
+    pub transmission: u32,
     pub weight: u8,
     /// In percent of the full weight and bound: below 100 after a slow start has begun.
     pub ramp: u8,
@@ -119,7 +137,7 @@ impl Worker {
             identity: 0,
             account: Account::default(),
             bound: 0,
-            sequence: 0,
+            transmission: 0,
             weight: 100,
             ramp: 100,
             ramp_from: Time::ZERO,
@@ -202,8 +220,8 @@ impl Worker {
         told: &Feedback,
         probe_after: Duration,
     ) -> Result<u64, WrongCounts> {
-        let settled = self.account.learn(told.settled, told.received)?;
-        (self.sequence, self.heard_at) = (told.sequence, now);
+        let settled = self.account.learn(told.value, told.echo)?;
+        (self.transmission, self.heard_at) = (told.transmission, now);
         // That a probe is settled says only that the worker is there.
         if settled > core::mem::take(&mut self.probes) {
             (self.quiet_since, self.probe_wait) = (now, probe_after);
@@ -256,6 +274,16 @@ mod tests {
     }
 
     #[test]
+    fn rt22_newer_is_what_is_ahead_by_less_than_half_of_the_numbers() {
+        let is_newer = |transmission: u32, than: u32| {
+            Feedback { transmission, echo: 0, value: 0, credits: 0 }.is_newer_than(than)
+        };
+        let (last, half) = (TRANSMISSIONS - 1, TRANSMISSIONS / 2);
+        assert!(is_newer(1, 0) && is_newer(0, last) && is_newer(half - 1, 0));
+        assert!(!is_newer(0, 0) && !is_newer(last, 0) && !is_newer(half, 0) && !is_newer(4, 5));
+    }
+
+    #[test]
     fn loads_are_compared_by_weight() {
         let (mut full, mut half) = (worker(9, 100, 100), worker(9, 50, 100));
         assert_eq!((full.load(), half.load()), (0, 1));
@@ -267,7 +295,7 @@ mod tests {
 
     #[test]
     fn only_requests_that_are_settled_are_news() {
-        let told = |sequence, settled| Feedback { sequence, settled, received: settled, bound: 4 };
+        let told = |transmission, value| Feedback { transmission, echo: value, value, credits: 4 };
         let at = Time::from_nanos;
         let mut worker = worker(4, 100, 100);
         let after = Duration::from_nanos(10);

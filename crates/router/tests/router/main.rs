@@ -4,5 +4,6 @@ mod members;
 mod policies;
 mod properties;
 mod requests;
+mod settings;
 mod support;
 mod world;

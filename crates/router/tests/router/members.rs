@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use petasos_router::{
-    Affinity, Config, Ejection, Event, Feedback, FeedbackError, GroupFull, Join, Output, Refusal,
-    Request,
+    Affinity, Config, Ejection, Event, FeedbackError, GroupFull, Join, Output, Refusal, Request,
 };
 
-use crate::support::{Bench, ms};
+use crate::support::{Bench, feedback, ms};
 
 const fn after(ms: u64) -> Option<Duration> {
     Some(Duration::from_millis(ms))
@@ -91,7 +90,7 @@ fn a_worker_without_a_connection_gets_nothing_until_it_is_heard_and_is_gone_if_i
     };
     assert!(worker == workers[1] && outstanding >= 1);
     assert_eq!((bench.router.primary(), bench.router.counts().abandoned), (None, outstanding));
-    let told = Feedback { sequence: 99, settled: 1, received: 1, bound: 1 };
+    let told = feedback(99, 1, 1, 1);
     let late = |bench: &mut Bench| bench.router.handle_feedback(bench.now, workers[1], &told);
     assert_eq!(late(&mut bench), Err(FeedbackError::Stranger));
     // Its successor in the same place is somebody else.
@@ -285,7 +284,7 @@ fn a_group_has_so_many_places() {
 fn an_older_message_does_not_bring_an_older_bound_back() {
     let (mut bench, workers) = Bench::with_workers(&Config::default(), &[5]);
     let mut tell = |sequence, bound| {
-        let told = Feedback { sequence, settled: 0, received: 0, bound };
+        let told = feedback(sequence, 0, 0, bound);
         bench.router.handle_feedback(bench.now, workers[0], &told).expect("it is right");
         bench.router.worker(workers[0]).expect("it is a member").limit
     };

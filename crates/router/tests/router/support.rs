@@ -12,6 +12,13 @@ pub fn ms(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 
+/// What a worker tells, as packets have it.
+pub fn feedback(sequence: u64, settled: u64, received: u64, bound: u16) -> Feedback {
+    let low = |count: u64, bits: u32| (count & ((1 << bits) - 1)) as u32;
+    let (transmission, echo, value) = (low(sequence, 24), low(received, 20), low(settled, 28));
+    Feedback { transmission, echo, value, credits: bound }
+}
+
 /// A router, its time and its random numbers.
 pub struct Bench {
     pub router: Router<u32>,
@@ -77,7 +84,7 @@ impl Bench {
     /// A worker says that it has received and settled so many, and takes so many at a time.
     pub fn tell(&mut self, worker: WorkerId, settled: u64, received: u64, bound: u16) {
         self.sequence += 1;
-        let told = Feedback { sequence: self.sequence, settled, received, bound };
+        let told = feedback(self.sequence, settled, received, bound);
         self.router.handle_feedback(self.now, worker, &told).expect("it is right");
     }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use petasos_base::{Rng, Time};
 use petasos_router::{
-    Admission, Affinity, Bound, Config, Ejection, Event, Feedback, Hold, Join, Keys, Liveness,
-    Output, Policy, Refusal, Request, Router, Rule, WorkerId,
+    Admission, Affinity, Bound, Event, Feedback, Join, Output, Refusal, Request, Router, WorkerId,
 };
 
-/// Most packets take no longer, unless they are lost.
-const TRIP: Duration = Duration::from_millis(1);
+use crate::settings::{self, TRIP};
+use crate::support::feedback;
+
 /// After this long a worker gives a hole up.
 const PATIENCE: Duration = Duration::from_millis(3);
 
@@ -47,7 +47,7 @@ struct Worker {
 #[derive(Clone, Copy, Debug)]
 enum Packet {
     Request { worker: WorkerId, number: u64, is_probe: bool },
-    Feedback { worker: WorkerId, told: Feedback },
+    Feedback { worker: WorkerId, told: Feedback, sequence: u64 },
 }
 
 /// See the module's documentation.
@@ -62,32 +62,10 @@ pub struct World {
     loss: f64,
 }
 
-fn config(rng: &mut Rng) -> Config {
-    let rules = [Rule::Random, Rule::RoundRobin, Rule::PowerOfTwo, Rule::ShortestQueue];
-    let rule = rules[rng.below(8).min(3) as usize];
-    let bounds = [Bound::Announced, Bound::AtMost(3)];
-    let hold = Hold { requests_max: 4, time: Duration::from_micros(500) };
-    let ejection = Ejection { failures_min: 3, time: TRIP * 4, ..Ejection::default() };
-    let (probe_after, probe_after_max, lease) = (TRIP / 2, TRIP * 4, TRIP * 20);
-    let liveness = Liveness { probe_after, probe_after_max, lease, outlive: TRIP * 60 };
-    let waiting_max = [2, 10, 1000][rng.below(3) as usize];
-    Config {
-        policy: Policy { rule, bound: bounds[rng.below(2) as usize] },
-        workers_max: [3, 8, 100][rng.below(3) as usize],
-        waiting_max,
-        waiting_age_max: rng.chance(0.3).then_some(TRIP * 5),
-        hold: (rule == Rule::ShortestQueue && waiting_max > 2 && rng.chance(0.2)).then_some(hold),
-        liveness: Some(liveness),
-        slow_start: rng.chance(0.2).then_some(TRIP * 20),
-        ejection: rng.chance(0.3).then_some(ejection),
-        keys: Keys { places: rng.below(2) as u16 * 16, excess_percent: 25 },
-    }
-}
-
 impl World {
     pub fn new(seed: u64) -> World {
         let mut rng = Rng::new(seed);
-        let config = config(&mut rng);
+        let config = settings::random(&mut rng);
         World {
             router: Router::new(&config).expect("the configuration is right"),
             now: Time::ZERO,
@@ -337,7 +315,7 @@ impl World {
                 Packet::Request { worker, number, is_probe } => {
                     self.arrive(worker, number, is_probe);
                 }
-                Packet::Feedback { worker, told } => self.hear(worker, told),
+                Packet::Feedback { worker, told, sequence } => self.hear(worker, told, sequence),
             }
         }
         self.ids().into_iter().for_each(|id| self.give_up_holes(id));
@@ -378,12 +356,12 @@ impl World {
         }
     }
 
-    fn hear(&mut self, id: WorkerId, told: Feedback) {
+    fn hear(&mut self, id: WorkerId, told: Feedback, sequence: u64) {
         let Some(worker) = self.workers.get_mut(&id) else {
             return assert!(self.router.handle_feedback(self.now, id, &told).is_err());
         };
-        if told.sequence > worker.told.0 {
-            worker.told = (told.sequence, told.bound);
+        if sequence > worker.told.0 {
+            worker.told = (sequence, told.credits);
         }
         let bound = worker.told.1;
         let allowed = self.bound(bound);
@@ -412,13 +390,9 @@ impl World {
             return;
         }
         worker.sequence += 1;
-        let told = Feedback {
-            sequence: worker.sequence,
-            settled: worker.settled,
-            received: worker.received,
-            bound: worker.bound,
-        };
-        self.send(Packet::Feedback { worker: id, told });
+        let Worker { sequence, settled, received, bound, .. } = *worker;
+        let told = feedback(sequence, settled, received, bound);
+        self.send(Packet::Feedback { worker: id, told, sequence });
     }
 
     /// A worker ends one of its requests, and mostly says so.
@@ -467,11 +441,11 @@ impl World {
     fn speak_for_a_stranger(&mut self) {
         let Some(id) = self.some_worker() else { return };
         let worker = &self.workers[&id];
-        let (sequence, bound) = (u64::MAX, 4095);
+        let sequence = worker.sequence + 1000;
         let received = self.router.worker(id).expect("it is a member").account.given() + 1;
         for told in [
-            Feedback { sequence, settled: received, received, bound },
-            Feedback { sequence, settled: worker.received + 1, received: worker.received, bound },
+            feedback(sequence, received, received, 4095),
+            feedback(sequence, worker.received + 1, worker.received, 4095),
         ] {
             assert!(self.router.handle_feedback(self.now, id, &told).is_err());
         }
