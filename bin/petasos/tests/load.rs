@@ -245,6 +245,10 @@ fn a_generator_that_is_late_reports_only_if_it_is_to() {
     assert!(line.contains("--anyway"), "{line}");
     let finished = petasos(&[&args[..], &["--anyway"]].concat());
     assert!(finished.success().contains("400/s: DOUBTFUL: the generator sent"), "{finished:?}");
+    // Nothing is known of the server, so nothing is said of what it can take.
+    let late = ["load", &url, "--rate", "400..500", "--spin", "1us", "--lag-max", "1us"];
+    let finished = petasos(&[&late[..], &SHORT, &["--objective", "1s"]].concat());
+    assert!(finished.failure().contains("late or more"), "{finished:?}");
 }
 
 #[test]

@@ -113,13 +113,24 @@ impl<'a> Bench<'a> {
             Loads::Search(low, high) => {
                 let range = (*low, *high);
                 let found = highest_load(range, self.args.tries, |load| self.meets(load))?;
+                self.check_any()?;
                 return Ok(self.args.objective.map(|p99| Objective { p99, found }));
             }
         }
         if let [Point { outcome: Err(refusal), .. }] = &self.points[..] {
             return Err(unreported(refusal));
         }
+        self.check_any()?;
         Ok(self.args.objective.map(|p99| Objective { p99, found: self.found(p99) }))
+    }
+
+    /// Whether something is known of the server: how it answers, or that any load is too much.
+    fn check_any(&self) -> Result<(), Failed> {
+        let refusals = || self.points.iter().filter_map(|point| point.outcome.as_ref().err());
+        match refusals().find(|refusal| !refusal.is_of_target()) {
+            Some(refusal) if refusals().count() == self.points.len() => Err(unreported(refusal)),
+            _ => Ok(()),
+        }
     }
 
     fn meets(&mut self, load: f64) -> Result<bool, Failed> {

@@ -3,7 +3,8 @@
 //! The mechanism is `petasos-load`'s. Here are its options, the targets that are made of Petasos
 //! (`typed`, `raw`), and the results.
 //!
-//! Exit status: 0 if there is a result, 1 if not, 2 if the command line is invalid.
+//! Exit status: 0 if there is a result, 2 if the command line is invalid, and otherwise 1, or that
+//! of `petasos call` if the server or its schema cannot be asked.
 
 mod args;
 mod measure;

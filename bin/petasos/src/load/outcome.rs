@@ -40,6 +40,11 @@ impl Point {
         self.outcome.as_ref().ok()?.latencies.quantile(quantile)
     }
 
+    /// Whether it was the generator that could not send the load.
+    fn is_unsent(&self) -> bool {
+        self.outcome.as_ref().is_err_and(|refusal| !refusal.is_of_target())
+    }
+
     /// Whether the 99th percentile is at most `objective`.
     pub fn meets(&self, objective: Duration) -> bool {
         let objective_us = objective.as_secs_f64() * 1e6;
@@ -77,8 +82,7 @@ impl Point {
     fn row(&self) -> [String; 7] {
         let load = significant(self.load);
         let Ok(outcome) = &self.outcome else {
-            let is_of_target = self.outcome.as_ref().is_err_and(Refusal::is_of_target);
-            let what = if is_of_target { "too much" } else { "not measured" };
+            let what = if self.is_unsent() { "not measured" } else { "too much" };
             let none = || "–".to_owned();
             return [load, none(), none(), what.to_owned(), none(), none(), none()];
         };
@@ -150,7 +154,7 @@ impl Results<'_> {
         let objective = self.objective.as_ref().map(|objective| {
             let Highest { met, missed } = objective.found;
             json!({ "p99_us": objective.p99.as_secs_f64() * 1e6, "load": met,
-                    "missed_at": missed })
+                    "missed_at": missed, "is_missed_by_generator": self.is_unsent(missed) })
         });
         json!({
             "experiment": "load",
@@ -212,10 +216,19 @@ impl Results<'_> {
         [line].into_iter().chain(failure).chain(doubts).collect()
     }
 
+    /// Whether it was the generator that could not send this load.
+    fn is_unsent(&self, load: Option<f64>) -> bool {
+        let is_it = |point: &&Point| load.is_some_and(|load| point.load.total_cmp(&load).is_eq());
+        self.points.iter().find(is_it).is_some_and(Point::is_unsent)
+    }
+
     fn objective_line(&self) -> Option<String> {
         let Objective { p99, found } = self.objective.as_ref()?;
         let p99 = duration_us(p99.as_secs_f64() * 1e6);
         let missed = match found.missed {
+            Some(missed) if self.is_unsent(found.missed) => {
+                format!("{}/s was not measured", significant(missed))
+            }
             Some(missed) => format!("{}/s does not", significant(missed)),
             None => "higher ones were not tried".to_owned(),
         };
