@@ -8,6 +8,7 @@
 
 mod engine;
 mod record;
+mod router;
 mod service;
 mod typed;
 
@@ -20,6 +21,7 @@ use serde_json::Value;
 use crate::{TaskResult, target_folder, tools};
 pub use engine::run as run_engine;
 use record::Record;
+pub use router::run as run_router;
 pub use service::run as run_service;
 pub use typed::run as run_typed;
 
@@ -112,6 +114,7 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
             committed.check(measured)?;
             typed::run(root, Some(committed.ceilings.typed))?;
             engine::run(root, true)?;
+            router::run(root, true)?;
             service::run(root, true)
         }
         (Mode::Update, committed) => {
