@@ -128,7 +128,8 @@ fn bytes_of_a_buffer_may_be_in_several_calls_at_a_time() {
 #[test]
 fn buffers_outlive_their_service() {
     // The client does not move while its loop does not turn.
-    let mut chain = Chain::start("buffers-replaced", &["--drain-timeout", "1"]);
+    let options = ["--drain-timeout", "1"];
+    let mut chain = Chain::start("buffers-replaced", &options);
     let server = chain.daemon.server("server");
     let event_loop = chain.daemon.event_loop("client");
     let channel = event_loop.channel(server.local_address().unwrap());
@@ -137,7 +138,7 @@ fn buffers_outlive_their_service() {
     for round in 0..3 {
         let bytes = shared(&event_loop, &client, &channel, round).freeze();
         kept.push(bytes);
-        chain.replace(&[]);
+        chain.replace(&options);
         chain.await_former();
         for (number, bytes) in (0..).zip(&kept) {
             let mut message = item("kept", number);
