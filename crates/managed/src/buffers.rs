@@ -68,6 +68,10 @@ impl LinkBuffers {
     pub(crate) fn take_wanted(&mut self) -> Option<u64> {
         let wanted = self.buffers.take_wanted()?.next_multiple_of(GROW_BYTES);
         if wanted > self.quota_bytes {
+            if self.quota_bytes < GROW_BYTES {
+                // Nobody need wake the loop for it again.
+                self.buffers.complete();
+            }
             return None;
         }
         self.quota_bytes -= wanted;

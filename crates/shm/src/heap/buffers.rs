@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use petasos_abi::{Blocks, Extent};
+use petasos_base::sync::{AtomicU64, Ordering};
 
 use super::range::Range;
 
@@ -37,6 +38,9 @@ pub struct Buffers {
 struct Shared {
     range: Arc<Range>,
     state: Mutex<State>,
+    /// More memory is wanted, of so many bytes in one piece; 0 if none is. Outside of the lock,
+    /// since a loop looks in each turn.
+    wanted_bytes: AtomicU64,
     /// Makes the heap's owner look at what is [wanted](Buffers::take_wanted).
     notify: Box<dyn Fn() + Send + Sync>,
 }
@@ -46,8 +50,6 @@ struct State {
     blocks: Blocks,
     /// By the offset of its first byte.
     given: HashMap<u64, Given>,
-    /// More memory is wanted, of so many bytes in one piece; 0 if none is.
-    wanted_bytes: u64,
     /// No more is to be had.
     is_complete: bool,
 }
@@ -89,7 +91,8 @@ impl Shared {
 impl Buffers {
     /// None yet. `notify` is called on any thread when memory is wanted.
     pub(super) fn new(range: Arc<Range>, notify: Box<dyn Fn() + Send + Sync>) -> Buffers {
-        Buffers { shared: Arc::new(Shared { range, state: Mutex::default(), notify }) }
+        let (state, wanted_bytes) = (Mutex::default(), AtomicU64::new(0));
+        Buffers { shared: Arc::new(Shared { range, state, wanted_bytes, notify }) }
     }
 
     /// Whether they are in this range.
@@ -109,10 +112,10 @@ impl Buffers {
         let whole = u32::try_from(whole?).ok()?;
         let mut state = self.shared.state();
         let Some(place) = state.blocks.allocate(whole) else {
-            if !state.is_complete && state.wanted_bytes < whole.into() {
-                state.wanted_bytes = whole.into();
-                drop(state);
-                (self.shared.notify)();
+            let is_complete = state.is_complete;
+            drop(state);
+            if !is_complete {
+                self.want(whole.into());
             }
             return None;
         };
@@ -124,9 +127,20 @@ impl Buffers {
         Some(buffer)
     }
 
+    fn want(&self, bytes: u64) {
+        // Release: pairs with the acquire in `take_wanted`, though what follows would do.
+        if self.shared.wanted_bytes.fetch_max(bytes, Ordering::Release) < bytes {
+            (self.shared.notify)();
+        }
+    }
+
     /// Bytes of memory that is wanted, in one piece. They are said once.
+    #[inline]
     pub fn take_wanted(&self) -> Option<u64> {
-        let wanted = core::mem::take(&mut self.shared.state().wanted_bytes);
+        if self.shared.wanted_bytes.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let wanted = self.shared.wanted_bytes.swap(0, Ordering::Acquire);
         (wanted > 0).then_some(wanted)
     }
 
