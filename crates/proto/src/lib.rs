@@ -16,8 +16,8 @@
 //! [`ServerSession`] one buffer per slot (the request being assembled, later the response kept for
 //! retransmission). Each is returned exactly once.
 //!
-//! Requests to groups of workers begin in [`pairs`], before there is a session; [`given`] is the
-//! worker's end of a router's slots.
+//! Requests to groups of workers begin in [`pairs`], before there is a session, and are taken in
+//! [`taken`]; [`given`] is the worker's end of a router's slots.
 //!
 //! Rules of `docs/spec/wire.md` are cited as `W1`, `W2`, …, and those of `docs/spec/route.md` as
 //! `RT1`, `RT2`, ….
@@ -34,6 +34,7 @@ mod share;
 mod slots;
 mod spares;
 mod stats;
+pub mod taken;
 #[cfg(test)]
 mod tests;
 
