@@ -39,7 +39,8 @@ pub mod taken;
 mod tests;
 
 pub use client::{
-    Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Sent, Transmit,
+    Binding, Call, CallOptions, ClientSession, Enqueued, Expired, LinkTimes, ResponseAction, Sent,
+    Transmit,
 };
 pub use congestion::{
     AlgorithmConfig, Congestion, CongestionConfig, CongestionConfigError, DctcpConfig, Feedback,

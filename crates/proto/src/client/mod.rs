@@ -13,6 +13,7 @@
 //! - `waiting` is the backlog's length.
 
 mod control;
+mod pair;
 mod receive;
 mod short;
 mod slot;
@@ -36,6 +37,7 @@ use crate::spares::Spares;
 use crate::stats::{ClientStats, Drop};
 use crate::{Membership, SessionParams, Sharer, TimerConfig};
 use control::Control;
+pub use pair::{Binding, LinkTimes};
 use slot::{Slot, slots_in};
 pub use types::{Call, CallOptions, Enqueued, Expired, ResponseAction, Sent, Transmit};
 
@@ -103,6 +105,8 @@ pub struct ClientSession<C> {
     /// those that were.
     calls_long: u64,
     backlog_max: u32,
+    /// Not in sessions of pairs (RT12).
+    believes_resets: bool,
     stats: ClientStats,
     boards: Spares<Scoreboard>,
 }
@@ -156,6 +160,7 @@ impl<C> ClientSession<C> {
             control: Control::new(congestion, &params),
             backlog: VecDeque::new(),
             backlog_max,
+            believes_resets: true,
             stats: ClientStats::default(),
             boards: Spares::new(),
             params,

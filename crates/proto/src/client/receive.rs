@@ -88,7 +88,7 @@ impl<C> ClientSession<C> {
                 let code = RejectCode::from_value(packet.value());
                 ResponseAction::Rejected(self.release(index), code)
             }
-            Kind::Reset => ResponseAction::SessionReset,
+            Kind::Reset if self.believes_resets => ResponseAction::SessionReset,
             _ => self.drop_packet(Drop::Unexpected),
         }
     }
@@ -97,7 +97,7 @@ impl<C> ClientSession<C> {
     /// whatever request caused it (W23).
     #[cold]
     fn drop_stale(&mut self, packet: Packet<'_>) -> ResponseAction<C> {
-        if packet.kind() == Kind::Reset {
+        if packet.kind() == Kind::Reset && self.believes_resets {
             return ResponseAction::SessionReset;
         }
         self.drop_packet(Drop::Stale)

@@ -10,6 +10,7 @@
 //! (eRPC's preallocated responses).
 
 mod assembly;
+mod pair;
 mod receive;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 mod ack;
 mod backlog;
+mod bound;
 mod cancel;
 mod congestion;
 mod credits;

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use petasos_base::Time;
-use petasos_wire::{BITMAP_WORDS_MAX, Kind, Packet};
+use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, Packet};
 
 use super::link::{Link, Network, Sent, bytes_of};
 use super::plan::{Buffer, Context, Outcome, Plan, request_of};
 use crate::{
-    Call, CallOptions, ClientSession, CongestionConfig, ServerSession, SessionParams, TimerConfig,
-    Transmit,
+    Binding, Call, CallOptions, ClientSession, CongestionConfig, LinkTimes, ServerSession,
+    SessionParams, TimerConfig, Transmit,
 };
 
 pub(super) const CLIENT_SESSION: u32 = 7;
@@ -51,7 +51,19 @@ pub(super) struct Config {
     pub(super) marks: f64,
     /// Whether packets are forged, so that bytes and handlers' runs are not to be checked.
     pub(super) hostile: bool,
+    /// The sessions are those of a pair of a group: with one slot, for one call.
+    pub(super) bound: Option<Bound>,
 }
+
+/// How a pair is bound.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub(super) request: u64,
+    pub(super) is_whole: bool,
+}
+
+/// The transmission of a pair's first packet.
+pub(super) const FIRST: u32 = 0x77_7777;
 
 impl Default for Config {
     fn default() -> Config {
@@ -71,6 +83,7 @@ impl Default for Config {
             congestion: CongestionConfig::none(),
             marks: 0.0,
             hostile: false,
+            bound: None,
         }
     }
 }
@@ -292,10 +305,38 @@ impl Pair {
         };
         let request = request_of(method, plan.request_bytes);
         let context = Context { method, request, response: Vec::new() };
+        if let Some(bound) = self.config.bound {
+            return self.bind(bound, Call { options, context });
+        }
         let Some(context) = self.start_short(options, context) else { return };
         match self.client.enqueue(Call { options, context }, self.now) {
             Ok(enqueued) => _ = self.numbers.insert(method, enqueued.call),
             Err(refused) => self.end(refused.context, Outcome::Refused),
+        }
+    }
+
+    /// Puts the sessions of a bound pair in the place of those that are there.
+    fn bind(&mut self, bound: Bound, call: Call<Context>) {
+        let Bound { request, is_whole } = bound;
+        assert_eq!(self.plans.len(), 1, "a pair has one call");
+        let header = Header::for_session(SERVER_SESSION, SERVER_TAG)
+            .with_request(Kind::Request, request, FIRST)
+            .with_client(0, call.options.request_bytes, call.options.method);
+        let (bytes, message) = (header.to_bytes(), call.context.request.clone());
+        let first = Packet::parse(&bytes).expect("it is well-formed");
+        let params = *self.server.params();
+        self.server = match is_whole {
+            true => ServerSession::of_whole(params, &first, false),
+            false => ServerSession::of_claim(params, &first),
+        };
+        let credits = (!is_whole).then_some(self.config.credits);
+        let binding = Binding { request, is_whole, credits };
+        let (params, times) = (*self.client.params(), LinkTimes::new(&TimerConfig::default()));
+        self.numbers.insert(call.options.method, 0);
+        let congestion = &self.config.congestion;
+        self.client = ClientSession::of_pair(params, congestion, times, binding, call, self.now);
+        if is_whole {
+            self.run_handler(0, &message);
         }
     }
 

@@ -23,6 +23,7 @@ impl Pair {
             && !marked
             && let Some((context, payload)) = self.client.take_short(&raw, self.now)
         {
+            self.send_done();
             self.check_response(context.method, payload);
             return self.end(context, Outcome::Answered);
         }
@@ -31,6 +32,7 @@ impl Pair {
             ResponseAction::None => {}
             ResponseAction::Complete { slot } => {
                 let context = self.client.complete(slot);
+                self.send_done();
                 self.check_response(context.method, packet.payload());
                 self.end(context, Outcome::Answered);
             }
@@ -60,9 +62,17 @@ impl Pair {
         }
     }
 
+    /// A pair's client always says that it has the response (RT12).
+    fn send_done(&mut self) {
+        if self.config.bound.is_some() {
+            let done = self.client.done(0);
+            self.network.send(bytes_of(done, &[]), self.now);
+        }
+    }
+
     fn finish(&mut self, slot: u32) {
         let (context, done) = self.client.finish(slot);
-        if self.config.done {
+        if self.config.done || self.config.bound.is_some() {
             self.network.send(bytes_of(done, &[]), self.now);
         }
         self.check_response(context.method, &context.response);
@@ -134,7 +144,7 @@ impl Pair {
         *self.server.kept_mut(slot) = Some(Buffer { bytes, _living: living });
     }
 
-    fn run_handler(&mut self, slot: u32, request_bytes: &[u8]) {
+    pub(super) fn run_handler(&mut self, slot: u32, request_bytes: &[u8]) {
         let (request, method) = (self.server.request_in(slot), self.server.method_in(slot));
         let Some(plan) = self.plans.get(usize::from(method)).copied() else {
             return self.reject(request, RejectCode::UnknownMethod);

@@ -134,7 +134,7 @@ fn wide_open() -> impl Strategy<Value = CongestionConfig> {
 }
 
 /// What may have become of a call; the harness has checked bytes, runs and that it ended once.
-fn is_right(step: &Step, outcome: &Outcome, elapsed_ns: u64) -> bool {
+pub(super) fn is_right(step: &Step, outcome: &Outcome, elapsed_ns: u64) -> bool {
     let plan = &step.plan;
     match outcome {
         Outcome::Answered => {
