@@ -27,6 +27,7 @@ mod congestion;
 pub mod given;
 pub mod pairs;
 mod params;
+mod path;
 mod rtt;
 mod scoreboard;
 mod server;
@@ -39,14 +40,14 @@ pub mod taken;
 mod tests;
 
 pub use client::{
-    Binding, Call, CallOptions, ClientSession, Enqueued, Expired, LinkTimes, ResponseAction, Sent,
-    Transmit,
+    Binding, Call, CallOptions, ClientSession, Enqueued, Expired, ResponseAction, Sent, Transmit,
 };
 pub use congestion::{
     AlgorithmConfig, Congestion, CongestionConfig, CongestionConfigError, DctcpConfig, Feedback,
     Pace, Pacer, SwiftConfig, TimelyConfig,
 };
 pub use params::{CREDITS_IDLE, Recovery, SessionParams, TimerConfig};
+pub use path::LinkPath;
 pub use server::{RequestAction, Respond, ServerSession, ServerTransmit};
 pub use share::{CreditShare, Membership, Sharer, Sharers};
 pub use stats::{ClientStats, Drop, ServerStats};

@@ -68,6 +68,12 @@ impl Control {
         }
     }
 
+    /// Nothing is in flight or held back any longer, as another call begins.
+    pub(super) fn renew(&mut self, completed_short: u64) {
+        (self.pacer, self.held_until, self.marked) = (Pacer::default(), Time::ZERO, 0);
+        self.reported(completed_short);
+    }
+
     /// Counts returned packets that did not complete a call in one step. If an answer to several of
     /// them echoes a congestion mark, all count as marked; the first was counted when the answer
     /// came.

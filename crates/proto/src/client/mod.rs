@@ -37,7 +37,7 @@ use crate::spares::Spares;
 use crate::stats::{ClientStats, Drop};
 use crate::{Membership, SessionParams, Sharer, TimerConfig};
 use control::Control;
-pub use pair::{Binding, LinkTimes};
+pub use pair::Binding;
 use slot::{Slot, slots_in};
 pub use types::{Call, CallOptions, Enqueued, Expired, ResponseAction, Sent, Transmit};
 
@@ -107,6 +107,8 @@ pub struct ClientSession<C> {
     backlog_max: u32,
     /// Not in sessions of pairs (RT12).
     believes_resets: bool,
+    /// One of how many parts of its link a pair has; 0 if it does not share.
+    parts: u16,
     stats: ClientStats,
     boards: Spares<Scoreboard>,
 }
@@ -161,6 +163,7 @@ impl<C> ClientSession<C> {
             backlog: VecDeque::new(),
             backlog_max,
             believes_resets: true,
+            parts: 0,
             stats: ClientStats::default(),
             boards: Spares::new(),
             params,

@@ -1,15 +1,17 @@
 //! Sessions of one slot, for pairs that are bound to a worker (`docs/spec/route.md`, RT12).
 //!
-//! Such a session has one call, whose request number is the pair's. It neither sends nor believes a
-//! reset (W23): the slot ends with the call.
+//! Such a session has one call, whose request number is the pair's. It does not believe a reset
+//! (W23): the slot ends with the call. When the pair has ended, the session may be bound again, to
+//! any worker, and has then allocated nothing.
 
 use petasos_base::Time;
-use petasos_wire::{Header, Kind, REQUEST_NUMBERS};
+use petasos_wire::{Header, Kind, REQUEST_NUMBERS, Signature};
 
-use super::slot::{Phase, Slot};
+use super::slot::Phase;
 use super::{Call, ClientSession};
 use crate::congestion::CongestionConfig;
-use crate::rtt::{RoundTrip, Timeout};
+use crate::params::Credits;
+use crate::path::LinkPath;
 use crate::{SessionParams, TimerConfig};
 
 /// How a pair was bound.
@@ -24,60 +26,69 @@ pub struct Binding {
     pub credits: Option<u32>,
 }
 
-/// What the pairs of a link have learnt of the times of its path. Round trips through the router
-/// are not among them.
-#[derive(Clone, Copy, Debug)]
-pub struct LinkTimes {
-    round_trip: RoundTrip,
-    timeout: Timeout,
-}
-
-impl LinkTimes {
-    /// Of a link without history.
-    pub fn new(timers: &TimerConfig) -> LinkTimes {
-        LinkTimes { round_trip: RoundTrip::default(), timeout: Timeout::new(timers) }
-    }
-
-    /// The smoothed round trip in nanoseconds, `None` before the first sample.
-    pub fn rtt_ns(&self) -> Option<u64> {
-        self.round_trip.smoothed_ns()
-    }
-}
-
 impl<C> ClientSession<C> {
-    /// The session of a pair that is bound now, with what is known of its link. The call is in slot
-    /// 0.
+    /// A session for pairs, which is bound next ([`ClientSession::bind`]).
     ///
     /// # Panics
-    /// If the parameters have several slots, or the request of a whole first packet is longer than
-    /// a payload, or `congestion` is not valid.
-    pub fn of_pair(
+    /// If the parameters have several slots, or `congestion` is not valid.
+    pub fn for_pairs(params: SessionParams, congestion: &CongestionConfig) -> Self {
+        assert_eq!(params.slots, 1, "a pair is one request");
+        let mut session = ClientSession::new(params, &TimerConfig::default(), congestion, 0);
+        session.believes_resets = false;
+        session
+    }
+
+    /// A pair is bound now. Its call is in slot 0.
+    ///
+    /// # Panics
+    /// If the session has a call, or is not for pairs, or the request of a whole first packet is
+    /// longer than a payload.
+    pub fn bind(
+        &mut self,
         params: SessionParams,
-        congestion: &CongestionConfig,
-        times: LinkTimes,
+        path: &mut LinkPath,
         binding: Binding,
         call: Call<C>,
         now: Time,
-    ) -> Self {
-        assert_eq!(params.slots, 1, "a pair is one request");
-        let fits = call.options.request_bytes <= params.payload_bytes;
-        assert!(fits || !binding.is_whole, "a whole first packet has all of its request");
-        let mut session = ClientSession::new(params, &TimerConfig::default(), congestion, 0);
-        session.believes_resets = false;
-        session.put_times(times);
-        // Granted credits last from now on (W26).
-        session.sampled_at = now;
-        if let Some(credits) = binding.credits {
-            session.set_credits(credits.clamp(1, params.credits_max));
+    ) {
+        assert!(self.busy == 0 && params.slots == 1 && self.slot_mask == 0, "it is free");
+        let is_short = call.options.request_bytes <= params.payload_bytes;
+        assert!(is_short || !binding.is_whole, "a whole first packet has all of its request");
+        self.renew(params, now);
+        (self.round_trip, self.timeout) = (path.round_trip, path.timeout);
+        self.rto_least_ns = self.timeout.least_ns(&self.round_trip);
+        self.control.congestion.copy_from(&path.congestion);
+        self.credits = binding.credits.map_or(params.credits, |it| it.clamp(1, params.credits_max));
+        self.refresh_window();
+        if !is_short {
+            self.join(path);
         }
-        let before = (binding.request + REQUEST_NUMBERS - 1) % REQUEST_NUMBERS;
-        session.slots = Box::new([Slot::new(before)]);
-        let started = session.enqueue(call, now);
+        self.slots[0].request = (binding.request + REQUEST_NUMBERS - 1) % REQUEST_NUMBERS;
+        let started = self.enqueue(call, now);
         debug_assert!(started.is_ok_and(|enqueued| enqueued.started), "the slot is free");
         if binding.is_whole {
-            session.acknowledge_whole();
+            self.acknowledge_whole();
         }
-        session
+    }
+
+    /// Forgets the pair before.
+    fn renew(&mut self, params: SessionParams, now: Time) {
+        params.assert_valid();
+        (self.header, self.mark) = (params.header(), params.mark());
+        self.request_start = self.header.with_kind(Kind::Request).start();
+        self.signature = Signature::new(Kind::Response, self.mark);
+        self.short_requests_below = match params.checksum {
+            true => 0,
+            false => params.payload_bytes.min(params.request_bytes_max) + 1,
+        };
+        self.response_bytes_max = params.response_bytes_max;
+        self.credits_lasting = params.credits;
+        self.pull_credits = Credits::new(params.credits);
+        // What is granted lasts from now on (W26).
+        self.sampled_at = now;
+        self.control.renew(self.completed_short);
+        self.params = params;
+        self.parts = 0;
     }
 
     /// The request is at the worker, as if it had been acknowledged (RT12).
@@ -88,15 +99,35 @@ impl<C> ClientSession<C> {
         self.sendable = 0;
     }
 
-    fn put_times(&mut self, times: LinkTimes) {
-        let LinkTimes { round_trip, timeout } = times;
-        (self.round_trip, self.timeout) = (round_trip, timeout);
-        self.rto_least_ns = timeout.least_ns(&round_trip);
+    /// The pair's response has several packets: from now on it has a part of the link, unless it
+    /// has one. To be called when the response begins, and before pulling.
+    pub fn join(&mut self, path: &mut LinkPath) {
+        if self.parts == 0 {
+            path.begin();
+            self.parts = path.parts();
+            self.control.congestion.copy_from(&path.congestion);
+            self.control.congestion.scale(self.parts, 1);
+            self.refresh_window();
+        }
     }
 
-    /// What the session knows of its path, for the link, when the pair ends.
-    pub fn times(&self) -> LinkTimes {
-        LinkTimes { round_trip: self.round_trip, timeout: self.timeout }
+    /// Keeps to a part of the link as large as those of others. To be called before polling.
+    #[inline]
+    pub fn share(&mut self, path: &LinkPath) {
+        if self.parts != path.parts() && self.parts != 0 {
+            self.control.congestion.scale(path.parts(), self.parts);
+            self.parts = path.parts();
+            self.refresh_window();
+        }
+    }
+
+    /// The pair has ended, and its link knows what it has learnt. To be called once.
+    pub fn leave(&mut self, path: &mut LinkPath) {
+        (path.round_trip, path.timeout) = (self.round_trip, self.timeout);
+        let parts = core::mem::take(&mut self.parts);
+        if parts != 0 {
+            path.end(&self.control.congestion, parts);
+        }
     }
 
     /// Tells the server that it may release the response to the call that was last in `slot`. A

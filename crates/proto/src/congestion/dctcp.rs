@@ -142,6 +142,13 @@ impl Controller for Dctcp {
             unused_below_ns: clear_below_ns,
         }
     }
+
+    fn scale(&mut self, factor: f64) {
+        if !self.window.is_full() {
+            self.window.set(self.window.packets() * factor);
+            self.threshold *= factor;
+        }
+    }
 }
 
 /// Longer round trips come from a descheduled peer, not from a queue. A pace derived from them

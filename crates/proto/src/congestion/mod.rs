@@ -65,6 +65,10 @@ trait Controller {
 
     /// What the session may do until the next input.
     fn output(&self) -> Output;
+
+    /// The session has `factor` times the part of its path that it had, as others share it. One
+    /// that has not met congestion stays so: its part is as large as it ever may be.
+    fn scale(&mut self, factor: f64);
 }
 
 /// What an algorithm allows.
@@ -187,6 +191,32 @@ impl Congestion {
     #[inline(always)]
     pub fn pace(&self) -> Option<Pace> {
         self.pace
+    }
+
+    /// Takes over what `other` has learnt, without allocating if both have the same algorithm.
+    pub(crate) fn copy_from(&mut self, other: &Congestion) {
+        match (&mut self.algorithm, &other.algorithm) {
+            (Algorithm::Timely(to), Algorithm::Timely(from)) => (**to).clone_from(from),
+            (Algorithm::Swift(to), Algorithm::Swift(from)) => (**to).clone_from(from),
+            (Algorithm::Dctcp(to), Algorithm::Dctcp(from)) => (**to).clone_from(from),
+            (to, from) => to.clone_from(from),
+        }
+        (self.pace_least, self.rate_bypass) = (other.pace_least, other.rate_bypass);
+        (self.window_packets, self.pace) = (other.window_packets, other.pace);
+        (self.clear_below_ns, self.clear_marks) = (other.clear_below_ns, other.clear_marks);
+        self.unused_below_ns = other.unused_below_ns;
+    }
+
+    /// The path is shared differently: the part is `to / from` of what it was.
+    pub(crate) fn scale(&mut self, from: u16, to: u16) {
+        let factor = f64::from(to) / f64::from(from);
+        match &mut self.algorithm {
+            Algorithm::None => return,
+            Algorithm::Timely(timely) => timely.scale(factor),
+            Algorithm::Swift(swift) => swift.scale(factor),
+            Algorithm::Dctcp(dctcp) => dctcp.scale(factor),
+        }
+        self.refresh();
     }
 
     /// Bytes of memory behind this value, except for its own size.

@@ -213,4 +213,11 @@ impl Controller for Swift {
             unused_below_ns,
         }
     }
+
+    fn scale(&mut self, factor: f64) {
+        if !self.window.is_full() {
+            self.window.set(self.window.packets() * factor);
+            self.cut_to *= factor;
+        }
+    }
 }

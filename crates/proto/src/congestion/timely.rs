@@ -171,4 +171,11 @@ impl Controller for Timely {
             unused_below_ns: clear_below_ns,
         }
     }
+
+    fn scale(&mut self, factor: f64) {
+        if self.rate < self.link {
+            let rate = (self.rate * factor).min(self.link);
+            self.rate = rate.max(self.config.rate_min_bytes_per_s);
+        }
+    }
 }

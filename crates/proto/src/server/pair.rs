@@ -1,41 +1,69 @@
 //! Sessions of one slot, for pairs at a worker (`docs/spec/route.md`, RT12, RT16, RT17).
 //!
 //! The caller passes on packets of the pair's request only
-//! ([`TakenRequests::find`](crate::taken::TakenRequests::find)).
+//! ([`TakenRequests::find`](crate::taken::TakenRequests::find)). When the pair is gone, the session
+//! may be bound again, and has then allocated nothing.
 
-use petasos_wire::{Packet, REQUEST_NUMBERS, RejectCode};
+use petasos_wire::{Kind, Packet, REQUEST_NUMBERS, RejectCode, Signature};
 
-use super::{Phase, ServerSession, ServerTransmit, Slot};
+use super::{Phase, ServerSession, ServerTransmit};
 use crate::SessionParams;
+use crate::params::Credits;
 
 impl<B: Default> ServerSession<B> {
-    /// The session of a claim, whose first packet this is: the request is still to come.
+    /// A session for pairs, which is bound next.
     ///
     /// # Panics
     /// If the parameters have several slots.
-    pub fn of_claim(params: SessionParams, first: &Packet<'_>) -> Self {
+    pub fn for_pairs(params: SessionParams) -> Self {
         assert_eq!(params.slots, 1, "a pair is one request");
-        let before = (first.request() + REQUEST_NUMBERS - 1) % REQUEST_NUMBERS;
-        // What is rejected before anything has come answers the first packet.
-        let slot = Slot { echo: first.transmission(), ..Slot::new(before) };
-        ServerSession { slots: Box::new([slot]), ..ServerSession::new(params) }
-    }
-
-    /// The session of a whole request, whose first packet this is: it runs.
-    ///
-    /// # Panics
-    /// If the parameters have several slots.
-    pub fn of_whole(params: SessionParams, first: &Packet<'_>, marked: bool) -> Self {
-        let mut session = ServerSession::of_claim(params, first);
-        let slot = &mut session.slots[0];
-        slot.renew(*first, marked);
-        slot.phase = Phase::Running;
-        session.stats.requests += 1;
-        session
+        ServerSession::new(params)
     }
 }
 
 impl<B> ServerSession<B> {
+    /// A claim was taken, whose first packet this is: its request is still to come. The slot's
+    /// message stays as it is, to be used again.
+    ///
+    /// # Panics
+    /// If the session is not for pairs.
+    pub fn bind_claim(&mut self, params: SessionParams, first: &Packet<'_>) {
+        assert!(self.slot_mask == 0 && params.slots == 1, "a pair is one request");
+        self.renew(params);
+        let slot = &mut self.slots[0];
+        // What is rejected before anything has come answers the first packet.
+        slot.echo = first.transmission();
+        slot.request = (first.request() + REQUEST_NUMBERS - 1) % REQUEST_NUMBERS;
+        (slot.phase, slot.assembly) = (Phase::Idle, None);
+    }
+
+    /// A whole request was taken, whose first packet this is: it runs.
+    ///
+    /// # Panics
+    /// If the session is not for pairs.
+    pub fn bind_whole(&mut self, params: SessionParams, first: &Packet<'_>, marked: bool) {
+        self.bind_claim(params, first);
+        let slot = &mut self.slots[0];
+        slot.renew(*first, marked);
+        slot.phase = Phase::Running;
+        self.stats.requests += 1;
+    }
+
+    /// Forgets the pair before.
+    fn renew(&mut self, params: SessionParams) {
+        params.assert_valid();
+        (self.header, self.mark) = (params.header(), params.mark());
+        self.response_start = self.header.with_kind(Kind::Response).start();
+        self.signature = Signature::new(Kind::Request, self.mark);
+        self.short_request_bytes_max = params.payload_bytes.min(params.request_bytes_max);
+        self.short_responses_below = match params.checksum {
+            true => 0,
+            false => params.payload_bytes.min(params.response_bytes_max) + 1,
+        };
+        (self.acks, self.credits) = (0, Credits::new(params.credits));
+        self.params = params;
+    }
+
     /// Rejects the request of a claim, as if it had come: it will not run (RT17). `None` if it was
     /// answered or cancelled.
     pub fn reject_pair(&mut self, request: u64, code: RejectCode) -> Option<ServerTransmit> {

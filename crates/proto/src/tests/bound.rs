@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use petasos_wire::{Encoding, Kind, REQUEST_NUMBERS, RejectCode};
+use petasos_base::Time;
+use petasos_wire::{CREDITS_MAX, Encoding, Kind, REQUEST_NUMBERS, RejectCode};
 use proptest::prelude::*;
 
 use super::forge::FromServer;
@@ -10,7 +11,10 @@ use super::link::{Fate, bytes_of};
 use super::pair::{Bound, Config, FIRST, PAYLOAD, Pair};
 use super::plan::{Outcome, Plan};
 use super::property::{config, is_right, step};
-use crate::{Binding, Call, CallOptions, ClientSession, CongestionConfig, LinkTimes, TimerConfig};
+use crate::{
+    AlgorithmConfig, Binding, Call, CallOptions, ClientSession, CongestionConfig, DctcpConfig,
+    LinkPath, SessionParams, SwiftConfig, TimelyConfig, TimerConfig,
+};
 
 const LAST: u64 = REQUEST_NUMBERS - 1;
 
@@ -98,79 +102,170 @@ fn rt17_a_claim_that_was_rejected_never_runs() {
     }
 }
 
-#[test]
-fn rt12_the_times_of_a_link_are_handed_on() {
-    let mut pair = Pair::new(bound(5, false));
-    pair.call(Plan::new(32, 32));
-    pair.run();
-    let times = pair.client.times();
-    assert!(times.rtt_ns().is_some());
+/// A session for pairs, and the path of its link.
+fn pairs(congestion: &CongestionConfig, count: usize) -> (LinkPath, Vec<ClientSession<()>>) {
+    let params =
+        SessionParams { credits_max: CREDITS_MAX, ..*Pair::new(bound(5, false)).client.params() };
+    let path = LinkPath::new(&TimerConfig::default(), congestion, CREDITS_MAX);
+    (path, (0..count).map(|_| ClientSession::for_pairs(params, congestion)).collect())
+}
+
+/// Binds a session to a claim of this length.
+fn bind(session: &mut ClientSession<()>, path: &mut LinkPath, request_bytes: u32, now: Time) {
     let options = CallOptions {
         method: 0,
         encoding: Encoding::Opaque,
-        request_bytes: 32,
+        request_bytes,
         response_bytes_max: 32,
-        timeout_at: petasos_base::Time::NEVER,
+        timeout_at: Time::NEVER,
     };
-    let session = |times| {
-        let binding = Binding { request: 9, is_whole: false, credits: Some(3) };
-        let (params, congestion) = (*pair.client.params(), CongestionConfig::none());
-        let call = Call { options, context: () };
-        ClientSession::of_pair(params, &congestion, times, binding, call, pair.now)
-    };
-    let (with, without) = (session(times), session(LinkTimes::new(&TimerConfig::default())));
-    assert_eq!((with.rtt_ns(), without.rtt_ns()), (times.rtt_ns(), None));
-    assert!(with.rto_ns(0) < without.rto_ns(0) && with.timer_ns() == with.rto_ns(0));
-    assert_eq!(with.window(), 3, "what ready has granted");
+    let binding = Binding { request: 9, is_whole: false, credits: Some(1000) };
+    session.bind(*session.params(), path, binding, Call { options, context: () }, now);
+}
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+#[test]
+fn rt12_the_times_of_a_link_are_handed_on() {
+    let mut pair = Pair::new(bound(5, false));
+    let fresh_ns = pair.client.rto_ns(0);
+    for _ in 0..2 {
+        pair.call(Plan::new(32, 32));
+        pair.run();
+    }
+    let rtt_ns = pair.path.rtt_ns();
+    assert!(rtt_ns.is_some() && pair.client.rto_ns(0) < fresh_ns);
+    let (mut path, mut sessions) = pairs(&CongestionConfig::none(), 1);
+    assert_eq!(path.rtt_ns(), None);
+    path.clone_from(&pair.path);
+    bind(&mut sessions[0], &mut path, 32, at(1));
+    assert_eq!(sessions[0].rtt_ns(), rtt_ns);
+    assert_eq!(sessions[0].timer_ns(), sessions[0].rto_ns(0));
 }
 
 #[test]
 fn w26_what_ready_has_granted_lapses() {
-    let mut pair = Pair::new(Config { credits_max: 64, ..bound(5, true) });
-    pair.call(Plan::new(32, 32).after_us(100_000));
-    pair.run_for_us(1);
-    let options = CallOptions {
-        method: 0,
-        encoding: Encoding::Opaque,
-        request_bytes: 32,
-        response_bytes_max: 32,
-        timeout_at: petasos_base::Time::NEVER,
+    let (mut path, mut sessions) = pairs(&CongestionConfig::none(), 1);
+    let session = &mut sessions[0];
+    for start in [1, 100] {
+        bind(session, &mut path, 32, at(start));
+        assert_eq!(session.window(), 1000);
+        session.handle_timeout(at(start + 7));
+        assert_eq!(session.window(), 1000);
+        session.handle_timeout(at(start + 8));
+        assert_eq!(session.window(), 32);
+        let number = session.call_in(0);
+        assert!(session.cancel(number).is_some());
+        session.leave(&mut path);
+    }
+}
+
+/// What so many sessions may have in flight together.
+fn windows(sessions: &[ClientSession<()>]) -> u32 {
+    sessions.iter().map(ClientSession::window).sum()
+}
+
+#[test]
+fn rt12_k_pairs_of_a_link_send_no_more_than_one_session() {
+    let swift = SwiftConfig { window_initial: 64.0, ..SwiftConfig::default() };
+    let dctcp = DctcpConfig { window_initial: 64.0, ..DctcpConfig::default() };
+    for algorithm in [AlgorithmConfig::Swift(swift), AlgorithmConfig::Dctcp(dctcp)] {
+        let congestion = CongestionConfig { algorithm, ..CongestionConfig::default() };
+        let (mut path, mut sessions) = pairs(&congestion, 64);
+        for count in 1..=64 {
+            bind(&mut sessions[count - 1], &mut path, 3 * PAYLOAD, at(1));
+            for session in &mut sessions[..count] {
+                session.share(&path);
+            }
+            let all = windows(&sessions[..count]);
+            assert!((32..=64).contains(&all), "{count} pairs: {all}");
+        }
+        // All but four end, and these have the path, or half of it, again.
+        for session in &mut sessions[4..] {
+            session.fail_all();
+            session.leave(&mut path);
+        }
+        sessions[..4].iter_mut().for_each(|session| session.share(&path));
+        assert!((16..=64).contains(&windows(&sessions[..4])), "{}", windows(&sessions[..4]));
+        for session in &mut sessions[..4] {
+            session.fail_all();
+            session.leave(&mut path);
+        }
+        assert_eq!(path.sharers(), 0);
+        bind(&mut sessions[9], &mut path, 3 * PAYLOAD, at(2));
+        assert!(sessions[9].window() >= 32);
+    }
+}
+
+#[test]
+fn rt12_a_path_without_congestion_is_not_divided_and_short_calls_do_not_share() {
+    let timely = AlgorithmConfig::Timely(TimelyConfig::default());
+    let congestion = CongestionConfig { algorithm: timely, ..CongestionConfig::default() };
+    let (mut path, mut sessions) = pairs(&congestion, 3);
+    for session in &mut sessions[..2] {
+        bind(session, &mut path, 3 * PAYLOAD, at(1));
+        session.share(&path);
+        assert_eq!((session.window(), session.is_paced()), (1000, false));
+    }
+    bind(&mut sessions[2], &mut path, PAYLOAD, at(1));
+    assert_eq!((path.sharers(), path.parts()), (2, 2));
+    sessions[2].join(&mut path);
+    sessions[2].join(&mut path);
+    assert_eq!((path.sharers(), path.parts()), (3, 4), "its response is long");
+}
+
+#[test]
+fn rt12_what_a_pair_has_learnt_the_next_one_knows() {
+    let swift = AlgorithmConfig::Swift(SwiftConfig::default());
+    let congestion = CongestionConfig { algorithm: swift, ..CongestionConfig::default() };
+    let config = Config { congestion, credits: 1000, ..bound(5, false) };
+    let mut pair = Pair::new(config);
+    for _ in 0..2 {
+        let method = pair.call(Plan::new(200 * PAYLOAD, 32));
+        pair.run();
+        assert_eq!(pair.outcome(method), Outcome::Answered);
+    }
+    let bursts = |request: usize| {
+        let sent = pair.sent(Kind::Request);
+        let first = sent[200 * request];
+        sent[200 * request..].iter().take_while(|sent| sent.at == first.at).count()
     };
-    let binding = Binding { request: 9, is_whole: false, credits: Some(1000) };
-    let (params, congestion) = (*pair.client.params(), CongestionConfig::none());
-    let (times, call) = (LinkTimes::new(&TimerConfig::default()), Call { options, context: () });
-    let mut session = ClientSession::of_pair(params, &congestion, times, binding, call, pair.now);
-    assert_eq!(session.window(), 64, "no more than both ends ever allow");
-    session.handle_timeout(pair.now + Duration::from_millis(7));
-    assert_eq!(session.window(), 64);
-    session.handle_timeout(pair.now + Duration::from_millis(8));
-    assert_eq!(session.window(), 32);
+    assert_eq!(bursts(0), 8, "a link without history begins as a session does");
+    assert!(bursts(1) > 32, "{}", bursts(1));
 }
 
 proptest! {
     /// As for other sessions: a call ends once, with the right bytes, after its handler has run
-    /// once at most, whatever the network does.
+    /// once at most, whatever the network does. So does that of the next pair in the same place.
     #[test]
     fn w15_rt12_a_bound_call_ends_once_and_rightly(
-        config in config(), mut step in step(), request in any::<u64>(), is_whole in any::<bool>(),
+        config in config(), steps in [step(), step()], first in any::<u64>(),
+        is_whole in any::<[bool; 2]>(),
     ) {
-        let request = request % REQUEST_NUMBERS;
-        if is_whole {
-            step.plan.request_bytes %= PAYLOAD + 1;
+        let mut pair = Pair::new(Config { slots: 1, bound: Some(Bound::default()), ..config });
+        let link = pair.network.link;
+        for (at, (mut step, is_whole)) in steps.into_iter().zip(is_whole).enumerate() {
+            if is_whole {
+                step.plan.request_bytes %= PAYLOAD + 1;
+            }
+            let request = first.wrapping_add(at as u64) % REQUEST_NUMBERS;
+            pair.config.bound = Some(Bound { request, is_whole });
+            pair.network.link = link;
+            let (start, sent) = (pair.now, pair.network.log.len());
+            let method = pair.call_after(step.plan, step.start_ns);
+            if let Some(cancel_ns) = step.cancel_ns {
+                pair.cancel_after(method, step.start_ns + cancel_ns);
+            }
+            pair.run_for_us(100_000);
+            pair.network.heal();
+            pair.run();
+            let (outcome, at) = &pair.outcomes[&method];
+            let elapsed_ns = at.nanos_since(start.plus_nanos(step.start_ns));
+            prop_assert!(is_right(&step, outcome, elapsed_ns), "{step:?}: {outcome:?}");
+            prop_assert!(pair.network.log[sent..].iter().all(|sent| sent.request == request));
+            prop_assert_eq!(pair.path.sharers(), 0);
         }
-        let config = Config { slots: 1, bound: Some(Bound { request, is_whole }), ..config };
-        let mut pair = Pair::new(config);
-        let start = pair.now;
-        let method = pair.call_after(step.plan, step.start_ns);
-        if let Some(cancel_ns) = step.cancel_ns {
-            pair.cancel_after(method, step.start_ns + cancel_ns);
-        }
-        pair.run_for_us(100_000);
-        pair.network.heal();
-        pair.run();
-        let (outcome, at) = &pair.outcomes[&method];
-        let elapsed_ns = at.nanos_since(start.plus_nanos(step.start_ns));
-        prop_assert!(is_right(&step, outcome, elapsed_ns), "{step:?}: {outcome:?}");
-        prop_assert!(pair.network.log.iter().all(|sent| sent.request == request));
     }
 }

@@ -14,7 +14,7 @@ use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, Packet};
 use super::link::{Link, Network, Sent, bytes_of};
 use super::plan::{Buffer, Context, Outcome, Plan, request_of};
 use crate::{
-    Binding, Call, CallOptions, ClientSession, CongestionConfig, LinkTimes, ServerSession,
+    Binding, Call, CallOptions, ClientSession, CongestionConfig, LinkPath, ServerSession,
     SessionParams, TimerConfig, Transmit,
 };
 
@@ -56,7 +56,7 @@ pub(super) struct Config {
 }
 
 /// How a pair is bound.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bound {
     pub(super) request: u64,
     pub(super) is_whole: bool,
@@ -125,6 +125,8 @@ pub(super) struct Pair {
     pub(super) config: Config,
     pub(super) client: ClientSession<Context>,
     pub(super) server: ServerSession<Option<Buffer>>,
+    /// Of bound pairs.
+    pub(super) path: LinkPath,
     pub(super) network: Network,
     pub(super) now: Time,
     pub(super) plans: Vec<Plan>,
@@ -141,7 +143,7 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn new(config: Config) -> Pair {
-        let params = config.params();
+        let (params, timers) = (config.params(), TimerConfig::default());
         let mirrored = SessionParams {
             peer_session: CLIENT_SESSION,
             peer_tag: CLIENT_TAG,
@@ -149,13 +151,15 @@ impl Pair {
             ..params
         };
         Pair {
-            client: ClientSession::new(
-                params,
-                &TimerConfig::default(),
-                &config.congestion,
-                config.backlog_max,
-            ),
-            server: ServerSession::new(mirrored),
+            client: match config.bound {
+                None => ClientSession::new(params, &timers, &config.congestion, config.backlog_max),
+                Some(_) => ClientSession::for_pairs(params, &config.congestion),
+            },
+            server: match config.bound {
+                None => ServerSession::new(mirrored),
+                Some(_) => ServerSession::for_pairs(mirrored),
+            },
+            path: LinkPath::new(&timers, &config.congestion, params.credits_max),
             network: Network::new(config.link, config.seed),
             now: Time::from_nanos(1_000_000),
             plans: Vec::new(),
@@ -315,26 +319,25 @@ impl Pair {
         }
     }
 
-    /// Puts the sessions of a bound pair in the place of those that are there.
+    /// Binds both sessions to a pair.
     fn bind(&mut self, bound: Bound, call: Call<Context>) {
         let Bound { request, is_whole } = bound;
-        assert_eq!(self.plans.len(), 1, "a pair has one call");
         let header = Header::for_session(SERVER_SESSION, SERVER_TAG)
             .with_request(Kind::Request, request, FIRST)
             .with_client(0, call.options.request_bytes, call.options.method);
         let (bytes, message) = (header.to_bytes(), call.context.request.clone());
         let first = Packet::parse(&bytes).expect("it is well-formed");
         let params = *self.server.params();
-        self.server = match is_whole {
-            true => ServerSession::of_whole(params, &first, false),
-            false => ServerSession::of_claim(params, &first),
-        };
+        match is_whole {
+            true => self.server.bind_whole(params, &first, false),
+            false => self.server.bind_claim(params, &first),
+        }
         let credits = (!is_whole).then_some(self.config.credits);
         let binding = Binding { request, is_whole, credits };
-        let (params, times) = (*self.client.params(), LinkTimes::new(&TimerConfig::default()));
-        self.numbers.insert(call.options.method, 0);
-        let congestion = &self.config.congestion;
-        self.client = ClientSession::of_pair(params, congestion, times, binding, call, self.now);
+        let params = *self.client.params();
+        let number = self.client.stats().calls;
+        self.numbers.insert(call.options.method, number);
+        self.client.bind(params, &mut self.path, binding, call, self.now);
         if is_whole {
             self.run_handler(0, &message);
         }
@@ -372,6 +375,9 @@ impl Pair {
     }
 
     pub(super) fn end(&mut self, context: Context, outcome: Outcome) {
+        if self.config.bound.is_some() {
+            self.client.leave(&mut self.path);
+        }
         let known = self.outcomes.insert(context.method, (outcome, self.now));
         assert!(known.is_none(), "a call ends once");
     }

@@ -37,6 +37,9 @@ impl Pair {
                 self.end(context, Outcome::Answered);
             }
             ResponseAction::Begin { slot, bytes } => {
+                if self.config.bound.is_some() {
+                    self.client.join(&mut self.path);
+                }
                 let context = self.client.context_mut(slot);
                 let max = self.plans[usize::from(context.method)].response_bytes_max;
                 assert!(bytes <= max, "no more memory is asked for than the call allows");
