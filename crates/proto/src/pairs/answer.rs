@@ -3,7 +3,7 @@
 use petasos_base::Time;
 use petasos_wire::{Kind, Packet, RejectCode, WorkerBlock};
 
-use super::{Answer, Arrival, Asked, Member, PAIR_BIT, Pairs, State, WorkerSession};
+use super::{Answer, Arrival, Asked, AttachmentId, Member, PAIR_BIT, Pairs, State, WorkerSession};
 
 impl<C> Pairs<C> {
     /// Takes a packet to a pair: its index has bit 19 set.
@@ -37,6 +37,25 @@ impl<C> Pairs<C> {
                 self.stats.stale += 1;
                 Answer::None
             }
+        }
+    }
+
+    /// Which attachment a packet to a pair belongs to (RT28): that of the sending which it echoes,
+    /// or, for what names the bound session or has no block, that in which the pair was bound.
+    /// `None` if it answers nothing. Of several routers of a group, two may have given a worker's
+    /// number to different ones.
+    pub fn attachment_of(
+        &self,
+        packet: &Packet<'_>,
+        block: Option<WorkerBlock>,
+    ) -> Option<AttachmentId> {
+        let entry = self.entries.get((packet.session() & !PAIR_BIT) as usize)?;
+        match (entry.state, block) {
+            (State::Bound(session), None) => Some(session.member.attachment),
+            (State::Bound(session), Some(block)) if session == named(session.member, block) => {
+                Some(session.member.attachment)
+            }
+            _ => entry.sendings.by_echo(packet.echo()).map(|sending| sending.attachment),
         }
     }
 

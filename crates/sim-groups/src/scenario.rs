@@ -1,0 +1,65 @@
+//! What a run has in it.
+
+use core::time::Duration;
+
+/// How many parties there are, what befalls them, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Clients, at most 200.
+    pub clients: u8,
+    /// Routers, of which each knows all clients and workers; at least 1.
+    pub routers: u8,
+    /// Workers; at least 1.
+    pub workers: u8,
+    /// How many requests a worker takes at a time.
+    pub bound: u16,
+    /// The part of packets that is lost.
+    pub loss: f64,
+    /// The part of packets that is copied.
+    pub copies: f64,
+    /// The part of packets that come late, by up to 30 ms.
+    pub late: f64,
+    /// How often each party crashes, per second.
+    pub crashes_per_s: f64,
+    /// Calls that each client begins, per second.
+    pub calls_per_s: f64,
+    /// For how long there are calls and faults. What follows is quiet.
+    pub time: Duration,
+}
+
+impl Scenario {
+    /// A network without faults.
+    pub const CALM: Scenario = Scenario {
+        clients: 3,
+        routers: 1,
+        workers: 3,
+        bound: 3,
+        loss: 0.0,
+        copies: 0.0,
+        late: 0.0,
+        crashes_per_s: 0.0,
+        calls_per_s: 500.0,
+        time: Duration::from_millis(500),
+    };
+
+    /// Packets are lost, copied and late.
+    pub const LOSSY: Scenario = Scenario { loss: 0.05, copies: 0.05, late: 0.05, ..Scenario::CALM };
+
+    /// Two routers, each of which some clients use, and every party crashes.
+    pub const CRASHES: Scenario = Scenario {
+        routers: 2,
+        crashes_per_s: 2.0,
+        time: Duration::from_millis(1500),
+        calls_per_s: 200.0,
+        ..Scenario::LOSSY
+    };
+
+    /// Far more calls than workers can take.
+    pub const OVERLOAD: Scenario = Scenario {
+        workers: 1,
+        bound: 1,
+        calls_per_s: 3000.0,
+        time: Duration::from_millis(300),
+        ..Scenario::LOSSY
+    };
+}

@@ -1,0 +1,44 @@
+//! Whole groups under faults, from fixed seeds.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+use petasos_sim_groups::{Scenario, Verdict, simulate};
+
+/// What became of the calls of several runs together.
+fn all(scenario: &Scenario, seeds: core::ops::Range<u64>) -> Verdict {
+    let mut all = Verdict::default();
+    for seed in seeds {
+        let one = simulate(scenario, seed).unwrap_or_else(|wrong| panic!("{wrong}"));
+        all.answered += one.answered;
+        all.failed += one.failed;
+        all.not_run += one.not_run;
+        all.abandoned += one.abandoned;
+        all.repeated += one.repeated;
+    }
+    all
+}
+
+#[test]
+fn without_faults_all_calls_are_answered_once() {
+    let verdict = all(&Scenario::CALM, 0..5);
+    assert!(verdict.answered > 1000 && verdict.repeated == 0, "{verdict:?}");
+    assert_eq!(verdict.abandoned, 0);
+}
+
+#[test]
+fn rt15_rt25_packets_that_are_lost_copied_and_late_repeat_no_claim() {
+    let verdict = all(&Scenario::LOSSY, 0..12);
+    assert!(verdict.answered > 5000 && verdict.repeated > 0, "{verdict:?}");
+}
+
+#[test]
+fn rt15_crashes_of_any_party_repeat_no_claim() {
+    let verdict = all(&Scenario::CRASHES, 0..12);
+    assert!(verdict.answered > 1000 && verdict.abandoned > 0, "{verdict:?}");
+    assert!(verdict.failed > 0 && verdict.not_run > 0, "{verdict:?}");
+}
+
+#[test]
+fn rt24_what_is_too_much_is_refused_and_has_not_run() {
+    let verdict = all(&Scenario::OVERLOAD, 0..5);
+    assert!(verdict.answered > 100 && verdict.not_run > 100, "{verdict:?}");
+}
