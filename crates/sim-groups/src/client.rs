@@ -107,6 +107,17 @@ impl ClientNode {
         self.pairs.detach(gone);
     }
 
+    /// Another router is active, of those to which the client is attached (RT38).
+    pub(crate) fn switch(&mut self) {
+        let Some(before) = self.active else { return };
+        let next = self.rng.below(self.attachments.len() as u64) as usize;
+        let next = self.attachments[next].id;
+        if next != before {
+            self.active = Some(next);
+            self.pairs.move_asked(before, next);
+        }
+    }
+
     /// What *members* says of a router's workers. Pairs that are bound to one that has gone end.
     pub(crate) fn roster(&mut self, judge: &mut Judge, router: Node, members: &[(u16, Node)]) {
         let is_its = |attachment: &&mut Attachment| attachment.router == router;
@@ -340,9 +351,15 @@ impl ClientNode {
         let Attachment { router, told, .. } = attachment.expect("it asks by one that is there");
         let left = call.timeout_at - network.now;
         let is_limited = call.timeout_at != Time::NEVER;
+        // What a call is to its router follows from its number.
+        let (policy, key_hash) = match this.call % 4 {
+            0 => (RoutePolicy::Primary, 0),
+            1 => (RoutePolicy::Hash, this.call as u32 % 64),
+            _ => (RoutePolicy::Any, 0),
+        };
         let block = RoutingBlock {
-            policy: RoutePolicy::Any,
-            priority: 0,
+            policy,
+            priority: (this.call % 16) as u8,
             is_claim: first.is_claim,
             reply: self.node.address(),
             client: told.client,
@@ -351,7 +368,7 @@ impl ClientNode {
             pair_tag: first.tag,
             number: first.number,
             lifetime_us: is_limited.then_some(left.as_micros() as u32),
-            key_hash: 0,
+            key_hash,
         };
         let header = Header::for_session(told.client, told.tag)
             .with_request(Kind::Routed, first.pair.request, block.transmission())

@@ -5,10 +5,12 @@ use core::time::Duration;
 use petasos_base::{ReplayWindow, Rng, Time, replay_words};
 use petasos_proto::given::GivenTimes;
 use petasos_router::{
-    Admission, Affinity, Config, Event, Feedback, Join, Output, Refusal, Request, Router, WorkerId,
+    Admission, Affinity, Config, Event, Feedback, Join, Keys, Output, Refusal, Request, Router,
+    WorkerId,
 };
 use petasos_wire::{
-    FIRST_BYTES, Given, Header, Kind, Packet, Probe, RejectCode, RoutedPacket, WorkerBlock,
+    FIRST_BYTES, Given, Header, Kind, Packet, Probe, RejectCode, RoutePolicy, RoutedPacket,
+    WorkerBlock,
 };
 
 use crate::network::{Network, Node};
@@ -66,7 +68,9 @@ pub(crate) struct RouterNode {
 
 impl RouterNode {
     pub(crate) fn new(node: Node, rng: Rng) -> RouterNode {
-        let core = Router::new(&Config::default()).expect("the default is right");
+        let keys = Keys { places: 16, ..Config::default().keys };
+        let config = Config { keys, ..Config::default() };
+        let core = Router::new(&config).expect("the configuration is right");
         RouterNode { node, core, rng, clients: Vec::new(), members: Vec::new() }
     }
 
@@ -87,6 +91,9 @@ impl RouterNode {
     ) -> Joined {
         let join = Join { identity: self.members.len() as u64, bound, weight: 100 };
         let id = self.core.handle_join(now, join).expect("there are places");
+        if node == Node::Worker(0) {
+            self.core.set_primary(Some(id));
+        }
         let (tag, secret) = (self.rng.below(1 << 28) as u32, self.rng.below(1 << 40));
         self.members.push(Some(Member { id, node, at_worker, tag, secret }));
         let worker = self.members.len() as u16;
@@ -139,7 +146,13 @@ impl RouterNode {
         let lifetime = first.lifetime_us().map(|us| Duration::from_micros(us.into()));
         let expires = lifetime.map_or(Time::NEVER, |left| now + left);
         let token = Token { bytes: bytes.to_vec(), client: first.client(), expires };
-        let (affinity, priority) = (Affinity::Any, first.priority());
+        let affinity = match first.policy() {
+            Some(RoutePolicy::Any) => Affinity::Any,
+            Some(RoutePolicy::Primary) => Affinity::Primary,
+            Some(RoutePolicy::Hash) => Affinity::Key(first.key_hash().into()),
+            _ => unreachable!("clients name no other policy"),
+        };
+        let priority = first.priority();
         let request = Request { token, affinity, priority, expires };
         match self.core.handle_request(now, request) {
             Admission::Admitted => {}

@@ -21,6 +21,11 @@ pub struct Scenario {
     pub late: f64,
     /// How often each party crashes, per second.
     pub crashes_per_s: f64,
+    /// How often each worker but the primary drains, unless another does, and joins anew when it
+    /// has nothing left, per second.
+    pub drains_per_s: f64,
+    /// How often each client is told that another router is active, per second.
+    pub switches_per_s: f64,
     /// Calls that each client begins, per second.
     pub calls_per_s: f64,
     /// For how long there are calls and faults. What follows is quiet.
@@ -38,6 +43,8 @@ impl Scenario {
         copies: 0.0,
         late: 0.0,
         crashes_per_s: 0.0,
+        drains_per_s: 0.0,
+        switches_per_s: 0.0,
         calls_per_s: 500.0,
         time: Duration::from_millis(500),
     };
@@ -49,9 +56,20 @@ impl Scenario {
     pub const CRASHES: Scenario = Scenario {
         routers: 2,
         crashes_per_s: 2.0,
+        drains_per_s: 1.0,
+        switches_per_s: 5.0,
         time: Duration::from_millis(1500),
         calls_per_s: 200.0,
         ..Scenario::LOSSY
+    };
+
+    /// Workers that drain, and routers that become active, without any fault.
+    pub const ROLLING: Scenario = Scenario {
+        routers: 2,
+        drains_per_s: 4.0,
+        switches_per_s: 50.0,
+        time: Duration::from_millis(1000),
+        ..Scenario::CALM
     };
 
     /// Far more calls than workers can take.

@@ -53,6 +53,7 @@ pub(crate) struct WorkerNode {
     /// Handlers that run: which request, its call, and whether it is rejected.
     jobs: BTreeMap<(Time, u64), (TakenId, usize, u64)>,
     sequence: u64,
+    is_draining: bool,
 }
 
 impl WorkerNode {
@@ -68,6 +69,7 @@ impl WorkerNode {
             free: Vec::new(),
             jobs: BTreeMap::new(),
             sequence: 0,
+            is_draining: false,
         }
     }
 
@@ -90,6 +92,24 @@ impl WorkerNode {
         let (session, tag) = at;
         let clients = HashMap::new();
         self.memberships.push(Membership { id, router, session, tag, joined: told, clients });
+        self.is_draining = false;
+    }
+
+    /// The worker takes nothing more, of any router.
+    pub(crate) fn drain(&mut self) {
+        self.is_draining = true;
+        for membership in &self.memberships {
+            self.taken.given(membership.id).expect("it has not ended").set_n(0);
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Whether the worker has drained, and has nothing left (RT35).
+    pub(crate) fn may_leave(&mut self) -> bool {
+        self.is_draining && self.held() == (0, 0)
     }
 
     /// The memberships of a router end.

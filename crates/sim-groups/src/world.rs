@@ -119,16 +119,37 @@ impl World {
         self.routers.iter_mut().for_each(|router| router.turn(network));
         self.workers.iter_mut().for_each(|worker| worker.turn(network, &mut self.judge));
         self.hears_news();
+        for worker in 0..self.scenario.workers {
+            if self.workers[usize::from(worker)].may_leave() {
+                self.joins(worker, None);
+            }
+        }
     }
 
-    /// Calls and crashes.
+    /// Calls, and what operators do.
     fn befalls(&mut self) {
         let turn_s = TURN.as_secs_f64();
+        let (drains, switches) = (self.scenario.drains_per_s, self.scenario.switches_per_s);
+        // One after the other, and the primary stays: nobody else takes what is for it.
+        let mut is_calm = !self.workers.iter().any(WorkerNode::is_draining);
+        for worker in &mut self.workers[1..] {
+            if is_calm && self.rng.chance(drains * turn_s) {
+                worker.drain();
+                is_calm = false;
+            }
+        }
         for client in &mut self.clients {
             if self.rng.chance(self.scenario.calls_per_s * turn_s) {
                 client.begin(&mut self.judge, self.network.now);
             }
+            if self.rng.chance(switches * turn_s) {
+                client.switch();
+            }
         }
+        self.crashes(turn_s);
+    }
+
+    fn crashes(&mut self, turn_s: f64) {
         let rate = self.scenario.crashes_per_s * turn_s;
         for at in 0..self.scenario.clients {
             if self.rng.chance(rate) {

@@ -17,11 +17,19 @@ fn all(scenario: &Scenario, seeds: core::ops::Range<u64>) -> Verdict {
     all
 }
 
+/// Of calls, three in a hundred are declined by their handlers, and some have short timeouts.
+fn assert_answered(verdict: &Verdict) {
+    let all = verdict.answered + verdict.failed + verdict.not_run;
+    assert!(all > 1000 && verdict.answered > all * 95 / 100, "{verdict:?}");
+    assert!(verdict.not_run < all / 100 && verdict.abandoned == 0, "{verdict:?}");
+}
+
 #[test]
-fn without_faults_all_calls_are_answered_once() {
+fn without_faults_calls_are_answered_and_hardly_any_is_repeated() {
     let verdict = all(&Scenario::CALM, 0..5);
-    assert!(verdict.answered > 1000 && verdict.repeated == 0, "{verdict:?}");
-    assert_eq!(verdict.abandoned, 0);
+    assert_answered(&verdict);
+    // What waits for the primary may wait for longer than answers take as a rule (RT13).
+    assert!(verdict.repeated < 10, "{verdict:?}");
 }
 
 #[test]
@@ -35,6 +43,11 @@ fn rt15_crashes_of_any_party_repeat_no_claim() {
     let verdict = all(&Scenario::CRASHES, 0..12);
     assert!(verdict.answered > 1000 && verdict.abandoned > 0, "{verdict:?}");
     assert!(verdict.failed > 0 && verdict.not_run > 0, "{verdict:?}");
+}
+
+#[test]
+fn rt35_rt38_workers_that_drain_and_routers_that_change_lose_nothing() {
+    assert_answered(&all(&Scenario::ROLLING, 0..5));
 }
 
 #[test]

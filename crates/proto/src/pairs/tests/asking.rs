@@ -203,3 +203,33 @@ fn an_entry_that_is_used_again_before_it_has_sent_sends_once() {
     let sent: Vec<_> = client.sent().iter().map(|first| first.pair).collect();
     assert_eq!(sent, asked[199..]);
 }
+
+#[test]
+fn rt28_an_answer_belongs_to_the_attachment_of_its_sending_or_binding() {
+    let mut client = Client::new();
+    client.pairs.attach(THERE, 1000);
+    let first = client.ask(true);
+    client.pairs.move_asked(HERE, THERE);
+    let second = client.sent().pop().unwrap();
+    assert_eq!((second.pair, second.attachment), (first.pair, THERE));
+    let there = WorkerSession { member: Member { attachment: THERE, ..ONE.member }, ..ONE };
+    let block = |from: WorkerSession| {
+        let (session, tag, worker) = (from.session, from.tag, from.member.worker);
+        Some(WorkerBlock { session, tag, worker })
+    };
+    // Both attachments number their sendings from 1, but those of a pair differ (RT3).
+    assert_ne!(first.number, second.number);
+    let belongs = |client: &Client, echo, block| {
+        let bytes = bytes_of(&first, ready(echo, 0));
+        client.pairs.attachment_of(&Packet::parse(&bytes).unwrap(), block)
+    };
+    assert_eq!(belongs(&client, first.number, block(ONE)), Some(HERE));
+    assert_eq!(belongs(&client, second.number, block(ONE)), Some(THERE));
+    assert_eq!(belongs(&client, 99, block(ONE)), None);
+    let bound = client.hears(&second, there, ready(second.number, 0));
+    assert_eq!(bound, Answer::Ready { session: there, credits: 32 });
+    // What the bound session says echoes its own packets.
+    assert_eq!(belongs(&client, 99, block(ONE)), Some(THERE));
+    assert_eq!(belongs(&client, 99, None), Some(THERE));
+    assert_eq!(belongs(&client, first.number, block(TWO)), Some(HERE));
+}

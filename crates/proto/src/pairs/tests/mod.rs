@@ -61,6 +61,13 @@ const fn reject(echo: u64, code: RejectCode) -> To {
     To { kind: Kind::Reject, value: code as u32, echo: echo as u32, payload: b"" }
 }
 
+fn bytes_of(first: &First, to: To) -> Vec<u8> {
+    let header = Header::for_session(first.pair.index, first.tag);
+    let header = header.with_request(to.kind, first.pair.request, 9);
+    let header = header.with_server(to.echo, to.value, 32);
+    [&header.to_bytes()[..], to.payload].concat()
+}
+
 impl Client {
     fn new() -> Client {
         let mut pairs = Pairs::new(PairConfig::default());
@@ -107,10 +114,7 @@ impl Client {
         block: Option<WorkerBlock>,
         to: To,
     ) -> Answer<u64> {
-        let header = Header::for_session(first.pair.index, first.tag);
-        let header = header.with_request(to.kind, first.pair.request, 9);
-        let header = header.with_server(to.echo, to.value, 32);
-        let bytes = [&header.to_bytes()[..], to.payload].concat();
+        let bytes = bytes_of(first, to);
         let packet = Packet::parse(&bytes).unwrap();
         self.pairs.handle(self.now, Arrival { from, packet, block })
     }
