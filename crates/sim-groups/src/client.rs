@@ -281,6 +281,8 @@ impl ClientNode {
                 }
             }
             ResponseAction::Rejected(_, code) => {
+                let done = bound.session.done(0);
+                network.send(self.node, bound.node, &done.to_bytes());
                 let this = self.ends(index);
                 let is_claim = judge.call(this.call).is_claim;
                 // A session that has rejected never runs (W15); a whole request may have run

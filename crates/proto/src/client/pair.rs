@@ -130,8 +130,8 @@ impl<C> ClientSession<C> {
         }
     }
 
-    /// Tells the server that it may release the response to the call that was last in `slot`. A
-    /// pair's client sends this whenever it has the whole response (RT12).
+    /// Tells the server that it may forget the call that was last in `slot`. A pair's client sends
+    /// this whenever it has the whole response, or the session's rejection (RT12).
     pub fn done(&mut self, slot: u32) -> Header {
         self.bare(Kind::Done, slot)
     }

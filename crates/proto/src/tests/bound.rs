@@ -98,6 +98,7 @@ fn rt17_a_claim_that_was_rejected_never_runs() {
         assert_eq!(petasos_wire::Packet::parse(&reject).expect("it is one").echo(), FIRST);
         pair.run();
         assert_eq!(pair.outcome(method), Outcome::Rejected(Some(RejectCode::Again)));
+        assert!(pair.kinds().contains(&Kind::Done), "the worker need not keep it");
         assert_eq!(pair.runs[0], 0);
     }
 }

@@ -56,7 +56,10 @@ impl Pair {
                 self.send_cancel(Some(cancel));
                 self.end(context, Outcome::Overlong);
             }
-            ResponseAction::Rejected(context, code) => self.end(context, Outcome::Rejected(code)),
+            ResponseAction::Rejected(context, code) => {
+                self.send_done();
+                self.end(context, Outcome::Rejected(code));
+            }
             ResponseAction::SessionReset => {
                 for (context, _) in self.client.fail_all() {
                     self.end(context, Outcome::Reset);
@@ -65,7 +68,7 @@ impl Pair {
         }
     }
 
-    /// A pair's client always says that it has the response (RT12).
+    /// A pair's client always says that it has the response, or the rejection (RT12).
     fn send_done(&mut self) {
         if self.config.bound.is_some() {
             let done = self.client.done(0);
