@@ -93,6 +93,12 @@ impl SessionParams {
         bytes.saturating_sub(index.saturating_mul(self.payload_bytes)).min(self.payload_bytes)
     }
 
+    /// Messages shorter than this, in bytes, are sent in one step if they may have `bytes_max`.
+    /// With checksums none are: only the slow path handles those.
+    pub(crate) fn short_below(&self, bytes_max: u32) -> u32 {
+        if self.checksum { 0 } else { self.payload_bytes.min(bytes_max) + 1 }
+    }
+
     /// This end's share of its receive queue, in packets, if `holders` sessions share it.
     pub(crate) fn share(&self, holders: u32) -> u32 {
         (self.room_packets / holders).clamp(1, self.credits_max)

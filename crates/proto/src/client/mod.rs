@@ -131,10 +131,7 @@ impl<C> ClientSession<C> {
             request_start: params.header().with_kind(Kind::Request).start(),
             mark: params.mark(),
             signature: Signature::new(Kind::Response, params.mark()),
-            short_requests_below: match params.checksum {
-                true => 0,
-                false => params.payload_bytes.min(params.request_bytes_max) + 1,
-            },
+            short_requests_below: params.short_below(params.request_bytes_max),
             slot_mask: params.slots - 1,
             rto_least_ns: Timeout::new(timers).least_ns(&RoundTrip::default()),
             slots: Box::new([Slot::new(0)]),

@@ -77,10 +77,7 @@ impl<C> ClientSession<C> {
         (self.header, self.mark) = (params.header(), params.mark());
         self.request_start = self.header.with_kind(Kind::Request).start();
         self.signature = Signature::new(Kind::Response, self.mark);
-        self.short_requests_below = match params.checksum {
-            true => 0,
-            false => params.payload_bytes.min(params.request_bytes_max) + 1,
-        };
+        self.short_requests_below = params.short_below(params.request_bytes_max);
         self.response_bytes_max = params.response_bytes_max;
         self.credits_lasting = params.credits;
         self.pull_credits = Credits::new(params.credits);

@@ -195,10 +195,7 @@ impl<B: Default> ServerSession<B> {
             signature: Signature::new(Kind::Request, params.mark()),
             slot_mask: u64::from(params.slots) - 1,
             short_request_bytes_max: params.payload_bytes.min(params.request_bytes_max),
-            short_responses_below: match params.checksum {
-                true => 0,
-                false => params.payload_bytes.min(params.response_bytes_max) + 1,
-            },
+            short_responses_below: params.short_below(params.response_bytes_max),
             slots: Box::new([Slot::new(0)]),
             acks: 0,
             credits: Credits::new(params.credits),

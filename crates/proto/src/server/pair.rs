@@ -56,10 +56,7 @@ impl<B> ServerSession<B> {
         self.response_start = self.header.with_kind(Kind::Response).start();
         self.signature = Signature::new(Kind::Request, self.mark);
         self.short_request_bytes_max = params.payload_bytes.min(params.request_bytes_max);
-        self.short_responses_below = match params.checksum {
-            true => 0,
-            false => params.payload_bytes.min(params.response_bytes_max) + 1,
-        };
+        self.short_responses_below = params.short_below(params.response_bytes_max);
         (self.acks, self.credits) = (0, Credits::new(params.credits));
         self.params = params;
     }
