@@ -7,6 +7,7 @@
 use petasos_wire::{
     FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, HEADER_BYTES, Header, Kind, Packet, Probe,
     Ready, RoutePolicy, RoutedPacket, RoutingBlock, SESSIONS_MAX, TAG_MAX, WorkerBlock,
+    WorkerCounts,
 };
 
 use crate::{Input, Seed};
@@ -117,8 +118,8 @@ pub fn seeds() -> Vec<Seed> {
         said(false, &[&header.to_bytes()[..], &block.to_bytes(), payload].concat())
     };
     let router = WorkerBlock { session: 0, tag: 0, worker: WorkerBlock::ROUTER };
-    let feedback =
-        Feedback { session: 1, tag: 2, secret: 3, sequence: 4, received: 5, settled: 6, bound: 7 };
+    let counts = WorkerCounts { sequence: 4, received: 5, settled: 6, bound: 7 };
+    let feedback = Feedback { session: 1, tag: 2, secret: 3, counts };
     vec![
         ("whole", first(block, 5, b"hello", false)),
         ("whole-sealed", first(named, 5, &[7; 5 + 16], true)),

@@ -17,12 +17,10 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use petasos_base::{ReplayWindow, Time, extend, replay_words};
+use petasos_wire::{GIVEN_NUMBERS, SETTLED_NUMBERS, TRANSMISSION_NUMBERS, WorkerCounts};
 
 /// Given numbers have so many bits in packets (RT19).
-const GIVEN_BITS: u32 = 20;
-/// The count of settled numbers has so many bits in feedback (RT20).
-const VALUE_BITS: u32 = 28;
-const TRANSMISSION_BITS: u32 = 24;
+const GIVEN_BITS: u32 = GIVEN_NUMBERS.trailing_zeros();
 /// A number is new if it is above the highest by no more than the width, or an open hole (RT21).
 type Window = ReplayWindow<{ replay_words(8192) }>;
 /// The most that a worker can announce (W1).
@@ -62,19 +60,6 @@ pub enum Taken {
     Old,
 }
 
-/// What a worker tells (RT20), as packets have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feedback {
-    /// Counting up from 1, modulo 2^24.
-    pub transmission: u32,
-    /// The highest given number that has arrived, modulo 2^20; 0 before the first.
-    pub echo: u32,
-    /// How many numbers are settled, modulo 2^28.
-    pub value: u32,
-    /// *n*, the most that the worker takes at a time; 0: none more.
-    pub credits: u16,
-}
-
 /// How often something has happened in a membership.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GivenStats {
@@ -101,7 +86,7 @@ pub struct GivenNumbers {
     marks: VecDeque<Mark>,
     times: GivenTimes,
     n: u16,
-    transmission: u64,
+    sequence: u64,
     /// Something has happened that is told at the end of the turn.
     is_news: bool,
     /// When feedback is told without that, and how long after that again.
@@ -140,7 +125,7 @@ impl GivenNumbers {
             marks: VecDeque::with_capacity(MARKS_MAX),
             times,
             n: n.min(N_MAX),
-            transmission: count,
+            sequence: count,
             is_news: false,
             beat_at: now + times.beat,
             beat_wait: doubled(times.beat),
@@ -152,7 +137,7 @@ impl GivenNumbers {
     /// `packet_index`, modulo 2^20.
     #[inline]
     pub fn handle_given(&mut self, now: Time, packet_index: u32, is_probe: bool) -> Taken {
-        let index = u64::from(packet_index) % (1 << GIVEN_BITS);
+        let index = u64::from(packet_index % GIVEN_NUMBERS);
         let highest = self.highest();
         let number = extend(highest, index, GIVEN_BITS);
         if number > highest + Window::WIDTH || !self.window.is_new(number) {
@@ -258,7 +243,7 @@ impl GivenNumbers {
 
     /// Feedback to be sent now, at most one at the end of a turn.
     #[inline]
-    pub fn poll_feedback(&mut self, now: Time) -> Option<Feedback> {
+    pub fn poll_feedback(&mut self, now: Time) -> Option<WorkerCounts> {
         if !self.is_news && now < self.beat_at {
             return None;
         }
@@ -266,12 +251,12 @@ impl GivenNumbers {
         let wait = if is_news { self.times.beat } else { self.beat_wait };
         self.beat_at = now + wait;
         self.beat_wait = doubled(wait);
-        self.transmission += 1;
-        Some(Feedback {
-            transmission: low(self.transmission, TRANSMISSION_BITS),
-            echo: low(self.highest(), GIVEN_BITS),
-            value: low(self.settled, VALUE_BITS),
-            credits: self.n,
+        self.sequence += 1;
+        Some(WorkerCounts {
+            sequence: low(self.sequence, TRANSMISSION_NUMBERS),
+            received: low(self.highest(), GIVEN_NUMBERS),
+            settled: low(self.settled, SETTLED_NUMBERS),
+            bound: self.n,
         })
     }
 
@@ -312,8 +297,8 @@ fn doubled(wait: Duration) -> Duration {
 }
 
 #[inline]
-fn low(count: u64, bits: u32) -> u32 {
-    (count & ((1 << bits) - 1)) as u32
+fn low(count: u64, numbers: u32) -> u32 {
+    (count % u64::from(numbers)) as u32
 }
 
 #[cfg(test)]

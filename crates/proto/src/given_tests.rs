@@ -19,15 +19,15 @@ fn numbers() -> GivenNumbers {
 }
 
 fn take(of: &mut GivenNumbers, now: Time, number: u64) -> GivenNumber {
-    match of.handle_given(now, low(number, GIVEN_BITS), false) {
+    match of.handle_given(now, low(number, GIVEN_NUMBERS), false) {
         Taken::Request(number) => number,
         taken => panic!("{number}: {taken:?}"),
     }
 }
 
-/// Echo, value and credits of feedback that is due.
+/// What feedback that is due tells: received, settled and *n*.
 fn told(of: &mut GivenNumbers, now: Time) -> Option<(u32, u32, u16)> {
-    of.poll_feedback(now).map(|told| (told.echo, told.value, told.credits))
+    of.poll_feedback(now).map(|told| (told.received, told.settled, told.bound))
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn rt20_counts_wrap_as_packets_have_them() {
     let mut of = GivenNumbers::starting_at(Time::ZERO, TIMES, 9999, start);
     let taken = take(&mut of, Time::ZERO, start + 1);
     of.settle(taken);
-    let expected = Feedback { transmission: 0, echo: 0, value: 0, credits: 4095 };
+    let expected = WorkerCounts { sequence: 0, received: 0, settled: 0, bound: 4095 };
     assert_eq!(of.poll_feedback(Time::ZERO), Some(expected));
 }
 
@@ -222,7 +222,7 @@ proptest! {
                 matches!(state, Some(State::Hole { since }) if now >= since + TIMES.hole);
             if !may_be_over && number > start {
                 let is_new = model.take(now, number, is_probe);
-                match of.handle_given(now, low(number, GIVEN_BITS), is_probe) {
+                match of.handle_given(now, low(number, GIVEN_NUMBERS), is_probe) {
                     Taken::Request(taken) => {
                         prop_assert!(is_new && !is_probe, "{number} again");
                         held.push((number, taken));
@@ -252,8 +252,8 @@ proptest! {
         let end = now + TIMES.hole + TOGETHER;
         of.handle_timeout(end);
         held.into_iter().for_each(|(_, taken)| of.settle(taken));
-        let told = of.poll_feedback(end).map(|told| (told.echo, told.value));
-        let all = (low(model.highest, GIVEN_BITS), low(model.highest, VALUE_BITS));
+        let told = of.poll_feedback(end).map(|told| (told.received, told.settled));
+        let all = (low(model.highest, GIVEN_NUMBERS), low(model.highest, SETTLED_NUMBERS));
         prop_assert!(model.highest == start || told == Some(all), "{told:?}");
     }
 }

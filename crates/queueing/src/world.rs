@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use petasos_base::{Rng, Time};
 use petasos_router::{
-    Admission, Assignment, BOUND_MAX, Feedback, Join, Output, Request, Router, WorkerId,
+    Admission, Assignment, BOUND_MAX, Join, Output, Request, Router, WorkerCounts, WorkerId,
 };
 
 use crate::batch::Batch;
@@ -182,8 +182,8 @@ impl World {
         worker.served += served;
         let served = worker.served;
         let low = |bits: u32| (served & ((1 << bits) - 1)) as u32;
-        let (transmission, echo, value) = (low(24), low(20), low(28));
-        let told = Feedback { transmission, echo, value, credits: BOUND_MAX };
+        let (sequence, received, settled) = (low(24), low(20), low(28));
+        let told = WorkerCounts { sequence, received, settled, bound: BOUND_MAX };
         let heard = self.router.handle_feedback(Time::from_nanos(at), worker.id, &told);
         heard.expect("workers count what they were given");
     }

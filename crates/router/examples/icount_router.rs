@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use petasos_base::{Rng, Time};
-use petasos_router::{Assignment, Config, Feedback, Join, Output, Request, Router, WorkerId};
+use petasos_router::{Assignment, Config, Join, Output, Request, Router, WorkerCounts, WorkerId};
 
 const WORKERS: usize = 16;
 const BOUND: u16 = 3;
@@ -78,8 +78,8 @@ impl Group {
         let worker = self.under_way.pop_front().expect("there is always one");
         let served = &mut self.served[worker.index()];
         *served += 1;
-        let (transmission, echo, value) = (*served, *served, *served);
-        let told = Feedback { transmission, echo, value, credits: 64 };
+        let (sequence, received, settled) = (*served, *served, *served);
+        let told = WorkerCounts { sequence, received, settled, bound: 64 };
         self.router.handle_feedback(self.now, worker, &told).expect("it is right");
         self.poll();
     }

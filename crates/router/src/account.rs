@@ -15,13 +15,15 @@
 //!
 //! Invariant: `settled <= received <= given`.
 
+use petasos_wire::SETTLED_NUMBERS;
+
 /// A worker takes no number for new that is further above the highest that it has (RT21).
 pub(crate) const AHEAD_MAX: u64 = 8192;
 
 /// Given numbers are told modulo this (RT19).
-pub const GIVEN_NUMBERS: u64 = 1 << 20;
+const GIVEN_NUMBERS: u64 = petasos_wire::GIVEN_NUMBERS as u64;
 /// Counts of settled numbers are told modulo this (RT20).
-const COUNTS: u64 = 1 << 28;
+const COUNTS: u64 = SETTLED_NUMBERS as u64;
 
 /// Counts of one worker. See the module's documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,18 +62,18 @@ impl Account {
         self.given
     }
 
-    /// Takes the worker's counts, which are newer than what is known: of settled numbers (`value`,
-    /// modulo 2^28), and the highest that has arrived (`echo`, modulo 2^20). Returns how many
-    /// numbers were settled since.
+    /// Takes the worker's counts, which are newer than what is known: of settled numbers, and the
+    /// highest that has arrived, as [`WorkerCounts`](petasos_wire::WorkerCounts) has them. Returns
+    /// how many numbers were settled since.
     ///
     /// # Errors
     /// If no worker that keeps to the rules says this. Nothing has changed then.
     #[inline]
-    pub(crate) fn learn(&mut self, value: u32, echo: u32) -> Result<u64, WrongCounts> {
+    pub(crate) fn learn(&mut self, settled: u32, received: u32) -> Result<u64, WrongCounts> {
         // Far fewer are outstanding than the counts distinguish (RT22): a count that has fallen
         // seems to have risen by more than that.
-        let news = u64::from(value).wrapping_sub(self.settled) % COUNTS;
-        let above = self.given.wrapping_sub(echo.into()) % GIVEN_NUMBERS;
+        let news = u64::from(settled).wrapping_sub(self.settled) % COUNTS;
+        let above = self.given.wrapping_sub(received.into()) % GIVEN_NUMBERS;
         let received = self.given.checked_sub(above).ok_or(WrongCounts)?;
         let settled = self.settled + news;
         if settled > received || received < self.received {

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use petasos_base::{Rng, Time};
-//! use petasos_router::{Config, Feedback, Join, Output, Request, Router};
+//! use petasos_router::{Config, Join, Output, Request, Router, WorkerCounts};
 //!
 //! let (now, mut rng) = (Time::ZERO, Rng::new(1));
 //! let mut router = Router::new(&Config::default())?;
@@ -19,7 +19,7 @@
 //! let Some(Output::Give(given)) = router.poll(now, &mut rng) else { panic!("it is idle") };
 //! assert_eq!((given.token, given.worker, given.number), ("first", worker, 1));
 //! assert_eq!(router.poll(now, &mut rng), None, "it may have one");
-//! let told = Feedback { transmission: 1, echo: 1, value: 1, credits: 1 };
+//! let told = WorkerCounts { sequence: 1, received: 1, settled: 1, bound: 1 };
 //! router.handle_feedback(now, worker, &told)?;
 //! let Some(Output::Give(given)) = router.poll(now, &mut rng) else { panic!("it is idle again") };
 //! assert_eq!((given.token, given.number), ("second", 2));
@@ -36,7 +36,8 @@
 //! - A decision takes a time that does not grow with the number of workers or requests, and
 //!   allocates nothing.
 //!
-//! Boundary rule: no module here knows packets, sockets, clocks or threads.
+//! Boundary rule: no module here knows packets (but what a worker tells, [`WorkerCounts`]), sockets,
+//! clocks or threads.
 
 #![forbid(unsafe_code)]
 
@@ -58,14 +59,15 @@ mod timers;
 mod worker;
 mod workers;
 
-pub use account::{Account, GIVEN_NUMBERS};
+pub use account::Account;
 pub use config::{
     Config, ConfigError, Ejection, HOLD_REQUESTS, Hold, Keys, Liveness, PRIORITIES, WAITING_MAX,
     WORKERS_MAX,
 };
 pub use members::{FeedbackError, GroupFull};
 pub use output::{Admission, Assignment, Counts, Event, Output, Refusal};
+pub use petasos_wire::{GIVEN_NUMBERS, WorkerCounts};
 pub use policy::{BOUND_MAX, Bound, Policy, Rule, UnknownPolicy};
 pub use request::{Affinity, Request};
 pub use router::Router;
-pub use worker::{Feedback, Join, WorkerId, WorkerState};
+pub use worker::{Join, WorkerId, WorkerState};

@@ -1,13 +1,14 @@
 //! Members: how they join, what they tell, what is decided about them, and how they leave.
 
 use petasos_base::Time;
+use petasos_wire::WorkerCounts;
 
 use crate::account::Account;
 use crate::health::Failures;
 use crate::output::Event;
 use crate::router::Router;
 use crate::schedule::RAMP_FIRST_PERCENT;
-use crate::worker::{Feedback, Join, Worker, WorkerId, low_transmission};
+use crate::worker::{Join, Worker, WorkerId, is_newer, low_sequence};
 
 /// Why what a worker said was not heeded. Somebody else speaks for it, or it is broken; nothing has
 /// changed.
@@ -58,7 +59,7 @@ impl<T> Router<T> {
     ) -> Result<WorkerId, GroupFull> {
         let id = self.handle_join(now, join)?;
         let worker = &mut self.workers.all[id.index()];
-        (worker.account, worker.transmission) = (Account::at(count), low_transmission(count));
+        (worker.account, worker.sequence) = (Account::at(count), low_sequence(count));
         Ok(id)
     }
 
@@ -72,13 +73,13 @@ impl<T> Router<T> {
         &mut self,
         now: Time,
         worker: WorkerId,
-        told: &Feedback,
+        told: &WorkerCounts,
     ) -> Result<u64, FeedbackError> {
         let Some(index) = self.workers.index(worker) else {
             self.counts.from_strangers += 1;
             return Err(FeedbackError::Stranger);
         };
-        if !told.is_newer_than(self.workers.all[index].transmission) {
+        if !is_newer(told.sequence, self.workers.all[index].sequence) {
             self.counts.stale += 1;
             return Ok(0);
         }
@@ -88,8 +89,8 @@ impl<T> Router<T> {
         };
         self.counts.settled += settled;
         let worker = &mut self.workers.all[index];
-        if told.credits != worker.bound || worker.is_silent {
-            self.change_by_feedback(index, told.credits);
+        if told.bound != worker.bound || worker.is_silent {
+            self.change_by_feedback(index, told.bound);
         }
         self.watch(now, index);
         self.check_drained(index);

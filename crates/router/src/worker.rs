@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use petasos_base::Time;
+use petasos_wire::{TRANSMISSION_NUMBERS, WorkerCounts};
 
 use crate::account::{Account, WrongCounts};
 use crate::policy::Bound;
@@ -35,35 +36,17 @@ pub struct Join {
     pub weight: u8,
 }
 
-/// Messages of a worker are numbered modulo this.
-const TRANSMISSIONS: u32 = 1 << 24;
-
-/// What a worker tells (RT20), as packets have it. Its counts begin with 0 when it joins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feedback {
-    /// Which of the worker's messages this is, from 1, modulo 2^24. Only a newer one than the
-    /// newest counts.
-    pub transmission: u32,
-    /// The highest number that has reached the worker, modulo 2^20; 0 before the first.
-    pub echo: u32,
-    /// How many numbers are settled, modulo 2^28.
-    pub value: u32,
-    /// How many requests it takes at a time: n. 0 means no more.
-    pub credits: u16,
-}
-
 /// The number that a message with such a count has.
-pub(crate) fn low_transmission(count: u64) -> u32 {
-    (count % u64::from(TRANSMISSIONS)) as u32
+pub(crate) fn low_sequence(count: u64) -> u32 {
+    (count % u64::from(TRANSMISSION_NUMBERS)) as u32
 }
 
-impl Feedback {
-    /// Whether it is newer than another message: of the two ways round, that is the shorter one.
-    #[inline]
-    pub(crate) fn is_newer_than(&self, transmission: u32) -> bool {
-        let ahead = self.transmission.wrapping_sub(transmission) % TRANSMISSIONS;
-        (1..TRANSMISSIONS / 2).contains(&ahead)
-    }
+/// Whether a message with this number is newer than another: of the two ways round, that is the
+/// shorter one (RT22).
+#[inline]
+pub(crate) fn is_newer(sequence: u32, than: u32) -> bool {
+    let ahead = sequence.wrapping_sub(than) % TRANSMISSION_NUMBERS;
+    (1..TRANSMISSION_NUMBERS / 2).contains(&ahead)
 }
 
 /// What the router knows of a worker.
@@ -93,7 +76,7 @@ pub(crate) struct Worker {
     pub account: Account,
     /// As announced by the latest message, and which one that was.
     pub bound: u16,
-    pub transmission: u32,
+    pub sequence: u32,
     pub weight: u8,
     /// In percent of the full weight and bound: below 100 after a slow start has begun.
     pub ramp: u8,
@@ -137,7 +120,7 @@ impl Worker {
             identity: 0,
             account: Account::default(),
             bound: 0,
-            transmission: 0,
+            sequence: 0,
             weight: 100,
             ramp: 100,
             ramp_from: Time::ZERO,
@@ -217,11 +200,11 @@ impl Worker {
     pub(crate) fn learn(
         &mut self,
         now: Time,
-        told: &Feedback,
+        told: &WorkerCounts,
         probe_after: Duration,
     ) -> Result<u64, WrongCounts> {
-        let settled = self.account.learn(told.value, told.echo)?;
-        (self.transmission, self.heard_at) = (told.transmission, now);
+        let settled = self.account.learn(told.settled, told.received)?;
+        (self.sequence, self.heard_at) = (told.sequence, now);
         // That a probe is settled says only that the worker is there.
         if settled > core::mem::take(&mut self.probes) {
             (self.quiet_since, self.probe_wait) = (now, probe_after);
@@ -275,10 +258,7 @@ mod tests {
 
     #[test]
     fn rt22_newer_is_what_is_ahead_by_less_than_half_of_the_numbers() {
-        let is_newer = |transmission: u32, than: u32| {
-            Feedback { transmission, echo: 0, value: 0, credits: 0 }.is_newer_than(than)
-        };
-        let (last, half) = (TRANSMISSIONS - 1, TRANSMISSIONS / 2);
+        let (last, half) = (TRANSMISSION_NUMBERS - 1, TRANSMISSION_NUMBERS / 2);
         assert!(is_newer(1, 0) && is_newer(0, last) && is_newer(half - 1, 0));
         assert!(!is_newer(0, 0) && !is_newer(last, 0) && !is_newer(half, 0) && !is_newer(4, 5));
     }
@@ -295,7 +275,8 @@ mod tests {
 
     #[test]
     fn only_requests_that_are_settled_are_news() {
-        let told = |transmission, value| Feedback { transmission, echo: value, value, credits: 4 };
+        let told =
+            |sequence, settled| WorkerCounts { sequence, received: settled, settled, bound: 4 };
         let at = Time::from_nanos;
         let mut worker = worker(4, 100, 100);
         let after = Duration::from_nanos(10);

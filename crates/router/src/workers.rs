@@ -9,6 +9,7 @@
 use core::time::Duration;
 
 use petasos_base::Time;
+use petasos_wire::WorkerCounts;
 
 use crate::account::WrongCounts;
 use crate::config::Config;
@@ -16,7 +17,7 @@ use crate::levels::Levels;
 use crate::policy::{BOUND_MAX, Policy, Rule};
 use crate::request::Affinity;
 use crate::set::{CAPACITY_MAX, Set};
-use crate::worker::{Feedback, Join, Worker, WorkerId};
+use crate::worker::{Join, Worker, WorkerId};
 
 /// Loads of workers of low weight are high numbers: room for them beyond the bound.
 const LEVELS_MIN: usize = 512;
@@ -195,7 +196,7 @@ impl Workers {
         &mut self,
         now: Time,
         index: usize,
-        told: &Feedback,
+        told: &WorkerCounts,
     ) -> Result<u64, WrongCounts> {
         let settled = self.all[index].learn(now, told, self.probe_after)?;
         self.outstanding -= settled;

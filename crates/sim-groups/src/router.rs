@@ -5,12 +5,11 @@ use core::time::Duration;
 use petasos_base::{ReplayWindow, Rng, Time, replay_words};
 use petasos_proto::given::GivenTimes;
 use petasos_router::{
-    Admission, Affinity, Config, Event, Feedback, Join, Keys, Output, Refusal, Request, Router,
-    WorkerId,
+    Admission, Affinity, Config, Event, Join, Keys, Output, Refusal, Request, Router, WorkerId,
 };
 use petasos_wire::{
-    FIRST_BYTES, Given, Header, Kind, Packet, Probe, RejectCode, RoutePolicy, RoutedPacket,
-    WorkerBlock,
+    FIRST_BYTES, Feedback, Given, Header, Kind, Packet, Probe, RejectCode, RoutePolicy,
+    RoutedPacket, WorkerBlock,
 };
 
 use crate::network::{Network, Node};
@@ -162,15 +161,12 @@ impl RouterNode {
     }
 
     fn learns(&mut self, now: Time, from: Node, packet: Packet<'_>) {
-        let Ok(told) = petasos_wire::Feedback::of(packet) else { return };
+        let Ok(told) = Feedback::of(packet) else { return };
         let member = self.members.get(told.session.wrapping_sub(1) as usize);
         let Some(member) = member.and_then(Option::as_ref) else { return };
         if member.node == from && member.tag == told.tag && member.secret == told.secret {
-            let (transmission, echo) = (told.sequence, told.received);
-            let (value, credits) = (told.settled, told.bound);
-            let told = Feedback { transmission, echo, value, credits };
             // What is stale or void changes nothing.
-            let _ = self.core.handle_feedback(now, member.id, &told);
+            let _ = self.core.handle_feedback(now, member.id, &told.counts);
         }
     }
 

@@ -468,11 +468,9 @@ impl WorkerNode {
     fn feeds_back(&mut self, network: &mut Network) {
         for membership in &self.memberships {
             let given = self.taken.given(membership.id).expect("it has not ended");
-            let Some(told) = given.poll_feedback(network.now) else { continue };
+            let Some(counts) = given.poll_feedback(network.now) else { continue };
             let Joined { session, tag, secret, .. } = membership.joined;
-            let (sequence, received) = (told.transmission, told.echo);
-            let (settled, bound) = (told.value, told.credits);
-            let told = Feedback { session, tag, secret, sequence, received, settled, bound };
+            let told = Feedback { session, tag, secret, counts };
             network.send(self.node, membership.router, &told.to_bytes());
         }
     }

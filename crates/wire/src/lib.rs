@@ -23,6 +23,6 @@ pub use limits::*;
 pub use raw::{RawPacket, Signature, Signed, Verified};
 pub use routed::{
     Feedback, Given, Group, Probe, Ready, RoutePolicy, RoutedPacket, RoutingBlock, Void,
-    WorkerBlock,
+    WorkerBlock, WorkerCounts,
 };
 pub use sealed::{authenticated, first_number_of, set_key_phase, transmission_of};

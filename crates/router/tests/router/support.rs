@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use petasos_base::{Rng, Time};
 use petasos_router::{
-    Admission, Assignment, Config, Event, Feedback, Join, Output, Request, Router, WorkerId,
+    Admission, Assignment, Config, Event, Join, Output, Request, Router, WorkerCounts, WorkerId,
 };
 
 /// So many milliseconds after the start.
@@ -13,10 +13,10 @@ pub fn ms(ms: u64) -> Time {
 }
 
 /// What a worker tells, as packets have it.
-pub fn feedback(sequence: u64, settled: u64, received: u64, bound: u16) -> Feedback {
+pub fn feedback(sequence: u64, settled: u64, received: u64, bound: u16) -> WorkerCounts {
     let low = |count: u64, bits: u32| (count & ((1 << bits) - 1)) as u32;
-    let (transmission, echo, value) = (low(sequence, 24), low(received, 20), low(settled, 28));
-    Feedback { transmission, echo, value, credits: bound }
+    let (sequence, received, settled) = (low(sequence, 24), low(received, 20), low(settled, 28));
+    WorkerCounts { sequence, received, settled, bound }
 }
 
 /// A router, its time and its random numbers.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use petasos_base::{Rng, Time};
 use petasos_router::{
-    Admission, Affinity, Bound, Event, Feedback, Join, Output, Refusal, Request, Router, WorkerId,
+    Admission, Affinity, Bound, Event, Join, Output, Refusal, Request, Router, WorkerCounts,
+    WorkerId,
 };
 
 use crate::settings::{self, TRIP};
@@ -47,7 +48,7 @@ struct Worker {
 #[derive(Clone, Copy, Debug)]
 enum Packet {
     Request { worker: WorkerId, number: u64, is_probe: bool },
-    Feedback { worker: WorkerId, told: Feedback, sequence: u64 },
+    Feedback { worker: WorkerId, told: WorkerCounts, sequence: u64 },
 }
 
 /// See the module's documentation.
@@ -356,12 +357,12 @@ impl World {
         }
     }
 
-    fn hear(&mut self, id: WorkerId, told: Feedback, sequence: u64) {
+    fn hear(&mut self, id: WorkerId, told: WorkerCounts, sequence: u64) {
         let Some(worker) = self.workers.get_mut(&id) else {
             return assert!(self.router.handle_feedback(self.now, id, &told).is_err());
         };
         if sequence > worker.told.0 {
-            worker.told = (sequence, told.credits);
+            worker.told = (sequence, told.bound);
         }
         let bound = worker.told.1;
         let allowed = self.bound(bound);

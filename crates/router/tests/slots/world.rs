@@ -7,7 +7,7 @@ use std::time::Duration;
 use petasos_base::{Rng, Time};
 use petasos_proto::given::{GivenNumber, GivenNumbers, GivenTimes, Taken};
 use petasos_router::{
-    Config, Event, Feedback, GIVEN_NUMBERS, Join, Output, Request, Router, WorkerId,
+    Config, Event, GIVEN_NUMBERS, Join, Output, Request, Router, WorkerCounts, WorkerId,
 };
 
 const WORKERS: usize = 3;
@@ -35,7 +35,7 @@ pub struct Link {
 enum Packet {
     Request { worker: usize, packet_index: u32, token: u64 },
     Probe { worker: usize, packet_index: u32 },
-    Feedback { worker: usize, told: Feedback },
+    Feedback { worker: usize, told: WorkerCounts },
 }
 
 struct Worker {
@@ -163,7 +163,7 @@ impl World {
     }
 
     fn send_output(&mut self, output: Output<u64>) {
-        let index = |number: u64| (number % GIVEN_NUMBERS) as u32;
+        let index = |number: u64| number as u32 % GIVEN_NUMBERS;
         match output {
             Output::Give(given) => {
                 let worker = given.worker.index();
@@ -224,8 +224,6 @@ impl World {
             worker.numbers.set_n(n);
         }
         if let Some(told) = worker.numbers.poll_feedback(now) {
-            let petasos_proto::given::Feedback { transmission, echo, value, credits } = told;
-            let told = Feedback { transmission, echo, value, credits };
             self.send(Packet::Feedback { worker: index, told });
         }
     }

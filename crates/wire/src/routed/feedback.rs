@@ -7,15 +7,10 @@ use crate::{
     TRANSMISSION_NUMBERS,
 };
 
-/// What a worker tells its router. Counts are modulo their range.
+/// What a worker tells its router, modulo the range of each. The counts begin with 0 when the
+/// worker joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feedback {
-    /// The router's index of the worker.
-    pub session: u32,
-    /// The router's tag for the worker.
-    pub tag: u32,
-    /// Bits that only the worker and its router know (RT34); below [`crate::REQUEST_NUMBERS`].
-    pub secret: u64,
+pub struct WorkerCounts {
     /// Which of the worker's messages this is, from 1; below [`TRANSMISSION_NUMBERS`].
     pub sequence: u32,
     /// The highest given number that has arrived, 0 before the first; below [`GIVEN_NUMBERS`].
@@ -24,6 +19,19 @@ pub struct Feedback {
     pub settled: u32,
     /// *n*: how many requests the worker takes at a time, at most [`CREDITS_MAX`]. 0 is none more.
     pub bound: u16,
+}
+
+/// A worker's packet to its router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// The router's index of the worker.
+    pub session: u32,
+    /// The router's tag for the worker.
+    pub tag: u32,
+    /// Bits that only the worker and its router know (RT34); below [`crate::REQUEST_NUMBERS`].
+    pub secret: u64,
+    /// What it tells.
+    pub counts: WorkerCounts,
 }
 
 impl Feedback {
@@ -49,22 +57,25 @@ impl Feedback {
             session: packet.session(),
             tag: packet.tag(),
             secret: packet.request(),
-            sequence: packet.transmission(),
-            received: packet.echo(),
-            settled: packet.value(),
-            bound: packet.credits() as u16,
+            counts: WorkerCounts {
+                sequence: packet.transmission(),
+                received: packet.echo(),
+                settled: packet.value(),
+                bound: packet.credits() as u16,
+            },
         })
     }
 
     /// The whole packet. Each number is within its width.
     #[inline]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
-        debug_assert!(self.received < GIVEN_NUMBERS && self.settled < SETTLED_NUMBERS);
-        debug_assert!(self.sequence < TRANSMISSION_NUMBERS);
-        debug_assert!(u32::from(self.bound) <= CREDITS_MAX);
+        let WorkerCounts { sequence, received, settled, bound } = self.counts;
+        debug_assert!(received < GIVEN_NUMBERS && settled < SETTLED_NUMBERS);
+        debug_assert!(sequence < TRANSMISSION_NUMBERS);
+        debug_assert!(u32::from(bound) <= CREDITS_MAX);
         Header::for_session(self.session, self.tag)
-            .with_request(Kind::Feedback, self.secret, self.sequence)
-            .with_server(self.received, self.settled, self.bound.into())
+            .with_request(Kind::Feedback, self.secret, sequence)
+            .with_server(received, settled, bound.into())
             .to_bytes()
     }
 }

@@ -2,6 +2,7 @@
 
 use petasos_wire::{
     Feedback, GIVEN_NUMBERS, Header, Kind, Packet, Ready, SETTLED_NUMBERS, Void, WorkerBlock,
+    WorkerCounts,
 };
 
 use super::flips;
@@ -94,10 +95,12 @@ const FEEDBACK: Feedback = Feedback {
     session: 1,
     tag: 2,
     secret: 3,
-    sequence: 4,
-    received: GIVEN_NUMBERS - 5,
-    settled: SETTLED_NUMBERS - 6,
-    bound: 4095,
+    counts: WorkerCounts {
+        sequence: 4,
+        received: GIVEN_NUMBERS - 5,
+        settled: SETTLED_NUMBERS - 6,
+        bound: 4095,
+    },
 };
 
 #[test]

@@ -5,7 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 use petasos_wire::{
     CLAIM_BYTES_MAX, CLIENTS_MAX, EPOCHS, FIRST_NUMBERS, Feedback, GIVEN_NUMBERS, Given, Header,
     Kind, PRIORITIES, Packet, REQUEST_NUMBERS, Ready, RoutePolicy, RoutedPacket, RoutingBlock,
-    SESSIONS_MAX, SETTLED_NUMBERS, TAG_MAX, TRANSMISSION_NUMBERS, WorkerBlock,
+    SESSIONS_MAX, SETTLED_NUMBERS, TAG_MAX, TRANSMISSION_NUMBERS, WorkerBlock, WorkerCounts,
 };
 use proptest::prelude::*;
 
@@ -145,7 +145,8 @@ proptest! {
         (sequence, received) in (0..TRANSMISSION_NUMBERS, 0..GIVEN_NUMBERS),
         (settled, bound) in (0..SETTLED_NUMBERS, 0..4096u16),
     ) {
-        let feedback = Feedback { session, tag, secret, sequence, received, settled, bound };
+        let counts = WorkerCounts { sequence, received, settled, bound };
+        let feedback = Feedback { session, tag, secret, counts };
         let bytes = feedback.to_bytes();
         prop_assert_eq!(Feedback::of(Packet::parse(&bytes).unwrap()), Ok(feedback));
     }

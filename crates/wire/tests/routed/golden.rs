@@ -2,6 +2,7 @@
 
 use petasos_wire::{
     Encoding, Feedback, Given, Header, Kind, Packet, Probe, Ready, RoutingBlock, WorkerBlock,
+    WorkerCounts,
 };
 
 use super::{GROUPS, block, first, from_client, from_router, header, passed_on};
@@ -92,10 +93,7 @@ fn feedback_is_a_header_and_nothing_else() {
         session: 0x51,
         tag: 2,
         secret: 0x12_3456_789a,
-        sequence: 3,
-        received: 0xf_edcb,
-        settled: 0xabc_def1,
-        bound: 0x789,
+        counts: WorkerCounts { sequence: 3, received: 0xf_edcb, settled: 0xabc_def1, bound: 0x789 },
     };
     let expected = [
         0xd1, 0x00, 0x51, 0x00, 0x20, 0x00, 0x00, 0x00, // version, kind, flags, session, tag
