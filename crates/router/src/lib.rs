@@ -36,8 +36,8 @@
 //! - A decision takes a time that does not grow with the number of workers or requests, and
 //!   allocates nothing.
 //!
-//! Boundary rule: no module here knows packets (but what a worker tells, [`WorkerCounts`]), sockets,
-//! clocks or threads.
+//! Boundary rule: no module here knows packets (but what a worker tells: [`WorkerCounts`]),
+//! sockets, clocks or threads.
 
 #![forbid(unsafe_code)]
 
