@@ -29,7 +29,7 @@ const STEPS: [Step; 17] = [
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
     Step {
         name: "simulate",
-        what: "clusters and calls under faults, fixed and fresh seeds",
+        what: "clusters, calls and groups under faults, fixed and fresh seeds",
         run: simulate,
     },
     Step { name: "fuzz", what: "every fuzz target for some seconds", run: fuzz::bounded },
@@ -219,8 +219,8 @@ fn loom(root: &Path) -> TaskResult {
     Ok(())
 }
 
-/// Seconds of simulation: fixed seeds first, then fresh ones until the time is up.
-const SIMULATE_S: &str = "45";
+/// Seconds of each simulation: fixed seeds first, then fresh ones until the time is up.
+const SIMULATE_S: &str = "30";
 
 fn simulate(root: &Path) -> TaskResult {
     for (package, example) in SIMULATORS {

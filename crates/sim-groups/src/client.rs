@@ -19,6 +19,7 @@ use petasos_wire::{
 use crate::judge::{Judge, Outcome};
 use crate::network::{Network, Node};
 use crate::router::Attached;
+use crate::sabotage::Sabotage;
 use crate::sessions::{GROUP, MESSAGE_BYTES_MAX, congestion, params, part, store};
 
 /// A bound pair of which nothing is heard for so long has failed (RT14).
@@ -135,6 +136,9 @@ impl ClientNode {
 
     pub(crate) fn begin(&mut self, judge: &mut Judge, now: Time) {
         let call = judge.begin(&mut self.rng, now);
+        if judge.has_bug(Sabotage::AnswerUnasked, call) {
+            return judge.answered(call, &judge.response(call));
+        }
         self.ask(judge, Try { call, tries: 0 });
     }
 
@@ -146,7 +150,8 @@ impl ClientNode {
         let tag = self.rng.below(1 << 28) as u32;
         let asking = Asking { tag, is_claim, timeout_at: call.timeout_at };
         let asked = self.pairs.ask(active, asking, this);
-        judge.check(asked.is_ok(), || format!("call {} cannot ask: {asked:?}", this.call));
+        let what = || format!("call {} cannot ask: {asked:?}", this.call);
+        judge.check(asked.is_ok(), "calls can ask", what);
     }
 
     /// A try has ended without an answer.
@@ -155,7 +160,8 @@ impl ClientNode {
             return self.waiting.push(Try { tries: this.tries + 1, ..this });
         }
         // Of a call that may run several times, an earlier try may have run.
-        let outcome = if has_not_run { Outcome::NotRun } else { Outcome::Failed };
+        let is_said = judge.sabotage() == Some(Sabotage::ClaimNotRun);
+        let outcome = if has_not_run || is_said { Outcome::NotRun } else { Outcome::Failed };
         judge.ends(this.call, outcome);
     }
 
@@ -179,7 +185,7 @@ impl ClientNode {
         match self.pairs.handle(network.now, Arrival { from, packet, block }) {
             Answer::None => {}
             Answer::Complete { context, done } => {
-                judge.answered(context.call, packet.payload());
+                answers(judge, context.call, packet.payload());
                 if let Some(session) = done {
                     self.tells(network, session, Kind::Done, request);
                 }
@@ -299,7 +305,7 @@ impl ClientNode {
         let done = bound.session.done(0);
         network.send(self.node, bound.node, &done.to_bytes());
         let this = self.ends(index);
-        judge.answered(this.call, response);
+        answers(judge, this.call, response);
     }
 
     /// A bound pair ends.
@@ -445,4 +451,15 @@ fn is_certain(code: RejectCode) -> bool {
             | Code::Again
             | Code::Expired
     )
+}
+
+/// A response has come.
+fn answers(judge: &mut Judge, call: u64, response: &[u8]) {
+    if judge.has_bug(Sabotage::NeverEnd, call) {
+        return;
+    }
+    judge.answered(call, response);
+    if judge.has_bug(Sabotage::EndAgain, call) {
+        judge.answered(call, response);
+    }
 }

@@ -3,9 +3,9 @@
 //!
 //! It exists because at most once has to be true of three parties together, whatever crashes: a
 //! client's pairs and sessions, the router's core, and a worker's taken requests each keep their
-//! own promises, and only here meet. A [`World`] owns virtual time; one seed gives one run.
+//! own promises, and only here meet. The world owns virtual time; one seed gives one run.
 //!
-//! What it judges ([`Judge`]), of calls that claim and of calls that go whole:
+//! What it judges, of calls that claim and of calls that go whole:
 //! - each call ends once, with its own response, unless its client has crashed;
 //! - the handler of a claim's request runs once at most, in all workers together (RT15);
 //! - what is said not to have run has not, and never does;
@@ -20,21 +20,14 @@ mod client;
 mod judge;
 mod network;
 mod router;
+mod run;
+mod sabotage;
 mod scenario;
 mod sessions;
 mod worker;
 mod world;
 
-pub use judge::{Judge, Outcome, Verdict};
+pub use judge::Verdict;
+pub use run::{Failure, simulate, simulate_sabotaged};
+pub use sabotage::Sabotage;
 pub use scenario::Scenario;
-pub use world::World;
-
-/// Runs a scenario, and judges it.
-///
-/// # Errors
-/// What was not as it should be, with the seed.
-pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Verdict, String> {
-    let mut world = World::new(scenario, seed);
-    world.run();
-    world.verdict().map_err(|wrong| format!("seed {seed}: {wrong}"))
-}

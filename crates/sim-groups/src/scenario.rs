@@ -5,6 +5,8 @@ use core::time::Duration;
 /// How many parties there are, what befalls them, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
+    /// By which command lines and failures name it.
+    pub name: &'static str,
     /// Clients, at most 200.
     pub clients: u8,
     /// Routers, of which each knows all clients and workers; at least 1.
@@ -33,8 +35,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
+    /// All of them.
+    pub const ALL: [Scenario; 5] =
+        [Scenario::CALM, Scenario::LOSSY, Scenario::CRASHES, Scenario::ROLLING, Scenario::OVERLOAD];
+
     /// A network without faults.
     pub const CALM: Scenario = Scenario {
+        name: "calm",
         clients: 3,
         routers: 1,
         workers: 3,
@@ -50,10 +57,12 @@ impl Scenario {
     };
 
     /// Packets are lost, copied and late.
-    pub const LOSSY: Scenario = Scenario { loss: 0.05, copies: 0.05, late: 0.05, ..Scenario::CALM };
+    pub const LOSSY: Scenario =
+        Scenario { name: "lossy", loss: 0.05, copies: 0.05, late: 0.05, ..Scenario::CALM };
 
     /// Two routers, each of which some clients use, and every party crashes.
     pub const CRASHES: Scenario = Scenario {
+        name: "crashes",
         routers: 2,
         crashes_per_s: 2.0,
         drains_per_s: 1.0,
@@ -65,6 +74,7 @@ impl Scenario {
 
     /// Workers that drain, and routers that become active, without any fault.
     pub const ROLLING: Scenario = Scenario {
+        name: "rolling",
         routers: 2,
         drains_per_s: 4.0,
         switches_per_s: 50.0,
@@ -74,6 +84,7 @@ impl Scenario {
 
     /// Far more calls than workers can take.
     pub const OVERLOAD: Scenario = Scenario {
+        name: "overload",
         workers: 1,
         bound: 1,
         calls_per_s: 3000.0,

@@ -17,6 +17,7 @@ use petasos_wire::{
 use crate::judge::Judge;
 use crate::network::{Network, Node};
 use crate::router::Joined;
+use crate::sabotage::Sabotage;
 use crate::sessions::{GROUP, params, part, store};
 
 struct Membership {
@@ -264,6 +265,9 @@ impl WorkerNode {
         request: &[u8],
     ) {
         let call = judge.runs(request);
+        if judge.has_bug(Sabotage::RunAgain, call) {
+            judge.runs(request);
+        }
         self.sessions[at].call = call;
         match judge.call(call).takes_us {
             0 => self.answers(network, judge, id, at, call),
@@ -283,6 +287,9 @@ impl WorkerNode {
         at: usize,
         call: u64,
     ) {
+        if judge.has_bug(Sabotage::KeepRequests, call) {
+            return;
+        }
         let (now, declines) = (network.now, judge.call(call).declines);
         let (response, asker) = (judge.response(call), self.taken.asker(id));
         let answered = match declines {

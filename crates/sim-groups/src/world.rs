@@ -5,9 +5,10 @@ use core::time::Duration;
 use petasos_base::{Rng, Time};
 
 use crate::client::ClientNode;
-use crate::judge::{Judge, Verdict};
+use crate::judge::{Judge, Verdict, Violation};
 use crate::network::{Network, Node};
 use crate::router::RouterNode;
+use crate::sabotage::Sabotage;
 use crate::scenario::Scenario;
 use crate::worker::WorkerNode;
 
@@ -17,6 +18,7 @@ const TURN: Duration = Duration::from_micros(100);
 const QUIET: Duration = Duration::from_secs(12);
 /// Control connections are this late to notice a crash.
 const NOTICE_US_MAX: u64 = 20_000;
+const LEFT: &str = "nothing is left";
 
 /// What control connections have yet to say.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +32,7 @@ enum News {
 }
 
 /// See the crate's documentation.
-pub struct World {
+pub(crate) struct World {
     scenario: Scenario,
     network: Network,
     rng: Rng,
@@ -43,7 +45,7 @@ pub struct World {
 
 impl World {
     /// All parties, attached and joined.
-    pub fn new(scenario: &Scenario, seed: u64) -> World {
+    pub(crate) fn new(scenario: &Scenario, seed: u64, sabotage: Option<Sabotage>) -> World {
         let mut rng = Rng::new(seed);
         let network = Network::new(scenario, rng.next_u64());
         let mut fork = || Rng::new(rng.next_u64());
@@ -53,7 +55,7 @@ impl World {
         let routers: Vec<_> = routers.collect();
         let workers = (0..scenario.workers).map(|it| WorkerNode::new(Node::Worker(it), fork()));
         let workers: Vec<_> = workers.collect();
-        let (scenario, judge, news) = (*scenario, Judge::default(), Vec::new());
+        let (scenario, judge, news) = (*scenario, Judge::new(sabotage), Vec::new());
         let mut world = World { scenario, network, rng, judge, clients, routers, workers, news };
         for worker in 0..scenario.workers {
             world.joins(worker, None);
@@ -65,7 +67,7 @@ impl World {
     }
 
     /// Runs to the end.
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let end = self.network.now + self.scenario.time;
         while self.network.now < end {
             self.befalls();
@@ -82,14 +84,16 @@ impl World {
     ///
     /// # Errors
     /// What was not as it should be.
-    pub fn verdict(&mut self) -> Result<Verdict, String> {
+    pub(crate) fn verdict(&mut self) -> Result<Verdict, Violation> {
         for (at, worker) in self.workers.iter_mut().enumerate() {
             let held = worker.held();
-            self.judge.check(held == (0, 0), || format!("worker {at} still holds {held:?}"));
+            let what = || format!("worker {at} still holds {held:?}");
+            self.judge.check(held == (0, 0), LEFT, what);
         }
         for (at, router) in self.routers.iter().enumerate() {
             let left = (router.outstanding(), router.waiting());
-            self.judge.check(left == (0, 0), || format!("router {at} still counts {left:?}"));
+            let what = || format!("router {at} still counts {left:?}");
+            self.judge.check(left == (0, 0), LEFT, what);
         }
         self.judge.verdict()
     }

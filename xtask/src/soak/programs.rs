@@ -49,8 +49,11 @@ pub fn find(root: &Path) -> Result<Vec<Program>, String> {
 }
 
 /// Packages with a simulator, and the example that runs it.
-pub const SIMULATORS: [(&str, &str); 2] =
-    [("petasos-sim", "simulate"), ("petasos-sim-calls", "simulate_calls")];
+pub const SIMULATORS: [(&str, &str); 3] = [
+    ("petasos-sim", "simulate"),
+    ("petasos-sim-calls", "simulate_calls"),
+    ("petasos-sim-groups", "simulate_groups"),
+];
 
 /// Builds the simulators, with optimisation.
 pub fn simulators(root: &Path) -> Result<Vec<PathBuf>, String> {
