@@ -14,11 +14,17 @@
 //! Other hosts call services by their names. If several applications serve one, the one that
 //! attached first is called. A service stays known when its application has gone: calls of it end
 //! with `UNAVAILABLE` until somebody serves it again. Another version replaces it.
+//!
+//! Invariant: descriptors of services, with their schemas, are there while applications that call
+//! or serve them are (`channels`, `exported`). What stays after that are names and numbers
+//! (`known`), so that no application can use up what there is of descriptors for good.
 
 mod changing;
 mod channels;
 mod config;
+mod exported;
 mod grpc;
+mod known;
 mod leaving;
 mod mail;
 mod messages;
@@ -29,7 +35,7 @@ mod serving;
 mod set;
 mod succession;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -37,8 +43,6 @@ use std::time::Duration;
 
 use petasos::grpc::Refusals;
 use petasos::relay::{CallKey, RequestName};
-use petasos::rt::ServiceInfo;
-use petasos::untyped::Service;
 use petasos::{Loop, LoopConfig, ServiceChoice, Status};
 use petasos_base::Time;
 use petasos_service::{
@@ -53,12 +57,12 @@ use config::One;
 pub use config::{
     ApplicationTransport, Carried, Carrier, Certificate, Listeners, Peers, TransportConfig,
 };
+use exported::Exported;
 use grpc::{Grpc, Listen};
 pub use grpc::{client_config, is_grpc};
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
 use messages::{encoded, end_item, failure};
 use relayed::{Caller, Requests, Seen};
-use serving::Served;
 pub use set::TransportSet;
 use succession::Succession;
 
@@ -93,8 +97,8 @@ pub struct Transport {
     requests: Requests,
     /// Messages for which their applications had no room. The hub says when there is.
     waiting: RemoteCalls<(Arc<Port>, Vec<u8>)>,
-    /// By name: services that other hosts can bind.
-    served: HashMap<&'static str, &'static ServiceInfo>,
+    /// By name: services that applications serve, or have served.
+    served: HashMap<Arc<str>, Exported>,
     /// As of which change of the hub's exports.
     served_changes: Option<u64>,
     listener: ListenerId,
@@ -248,6 +252,7 @@ impl Transport {
         self.served_changes = Some(hub.export_changes());
         self.requests.forget_routes();
         self.serve(hub);
+        self.channels.note_change();
     }
 
     /// Moves calls between the hub and the loop, after the hub was heard. Says whether anything
@@ -278,44 +283,13 @@ impl Transport {
     /// How long the daemon may sleep, unless the transport's descriptor becomes readable; `None`
     /// without limit. To be called right before it sleeps.
     pub fn rest(&mut self) -> Option<Duration> {
+        self.channels.let_go_of_changed();
         // What futures say in these turns is heard in the next turn of the daemon.
         let wait = self.event_loop.turn_ready(TURNS_MAX);
         self.due = Time::ZERO;
         let is_heard = self.inbox.is_empty() && self.grpc.is_quiet();
         let is_heard = is_heard && !self.event_loop.has_events();
         if is_heard { wait } else { Some(Duration::ZERO) }
-    }
-
-    /// Lets other hosts bind what applications serve.
-    fn serve<M: Memory>(&mut self, hub: &Hub<M>) {
-        let exports = hub.exports(self.listener);
-        for binding in &exports {
-            let service = Service::with_images(binding.types.schema(), &binding.service);
-            let served = service.map_err(|error| error.to_string()).and_then(|service| {
-                let info = service.info();
-                match self.served.get(info.name) {
-                    Some(known) if std::ptr::eq(*known, info) => return Ok(()),
-                    Some(_) => {
-                        self.served.remove(info.name);
-                        let _gone = self.event_loop.withdraw(info.name);
-                    }
-                    None => {}
-                }
-                let tokens = self.requests.tokens(service, binding);
-                let served = Served { service, inbox: self.inbox.clone(), tokens };
-                if let Err(error) = self.event_loop.serve(served) {
-                    self.requests.forget_tokens(info.methods.len());
-                    return Err(error.to_string());
-                }
-                self.served.insert(info.name, info);
-                Ok(())
-            });
-            if let Err(error) = served {
-                eprintln!("petasosd: other hosts cannot call `{}`: {error}", binding.service);
-            }
-        }
-        let served: HashSet<&str> = exports.iter().map(|binding| &*binding.service).collect();
-        self.grpc.publish(self.served.values().copied(), |service| served.contains(service));
     }
 
     /// Begins a call to another host.
@@ -419,8 +393,8 @@ impl Transport {
         let (message, peer, listener) = (message.as_deref(), name.as_str(), self.listener);
         let incoming = Incoming {
             listener,
-            service,
-            method,
+            service: &service,
+            method: &method,
             message,
             metadata,
             deadline,

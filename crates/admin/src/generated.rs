@@ -7968,8 +7968,8 @@ mod generated {
     }
 
     impl<T: Admin> calls::Service for AdminServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &ADMIN_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&ADMIN_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

@@ -21,7 +21,15 @@ struct Entry {
     methods: u16,
     /// Version of the native layout that the service supports; 0: none.
     layout: u16,
-    is_withdrawn: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Served,
+    /// It has its name and numbers, but cannot be bound.
+    Paused,
+    Withdrawn,
 }
 
 /// The method that a number refers to.
@@ -74,7 +82,7 @@ impl Services {
         methods: &[&str],
     ) -> Result<u16, ServiceError> {
         let known = self.entries.iter().position(|entry| entry.name == name);
-        if known.is_some_and(|at| !self.entries[at].is_withdrawn) {
+        if known.is_some_and(|at| self.entries[at].state != State::Withdrawn) {
             return Err(ServiceError::Duplicate);
         }
         if !methods.is_sorted_by(|a, b| a.as_bytes() < b.as_bytes()) {
@@ -88,18 +96,40 @@ impl Services {
             // The name is the new one's now.
             self.entries[at].name = String::new();
         }
-        let (name, layout, is_withdrawn) = (name.to_owned(), self.layout, false);
-        self.entries.push(Entry { name, hash, schema, first, methods, layout, is_withdrawn });
+        let (name, layout, state) = (name.to_owned(), self.layout, State::Served);
+        self.entries.push(Entry { name, hash, schema, first, methods, layout, state });
         Ok(first)
     }
 
     /// Withdraws a service: its binds fail with `UNAVAILABLE` from now on. Its methods keep their
     /// numbers, which are returned, and a service of its name that is added later gets others.
     pub fn withdraw(&mut self, name: &str) -> Option<core::ops::Range<u16>> {
-        let is_it = |entry: &&mut Entry| entry.name == name && !entry.is_withdrawn;
-        let entry = self.entries.iter_mut().find(is_it)?;
-        (entry.is_withdrawn, entry.schema) = (true, Vec::new());
+        let entry = self.entry(name).filter(|entry| entry.state != State::Withdrawn)?;
+        (entry.state, entry.schema) = (State::Withdrawn, Vec::new());
         Some(entry.first..entry.first + entry.methods)
+    }
+
+    /// Pauses a service: its schema is freed, and its binds fail with `UNAVAILABLE` until
+    /// [`Services::resume`]. Returns whether it was served until now.
+    pub fn pause(&mut self, name: &str) -> bool {
+        let entry = self.entry(name).filter(|entry| entry.state == State::Served);
+        let Some(entry) = entry else { return false };
+        (entry.state, entry.schema) = (State::Paused, Vec::new());
+        true
+    }
+
+    /// Lets a paused service be bound again, if this is its hash. Its methods have the numbers that
+    /// they had. Returns whether that is so.
+    pub fn resume(&mut self, name: &str, hash: Hash, schema: Vec<u8>) -> bool {
+        let is_it = |entry: &&mut Entry| entry.state == State::Paused && entry.hash == hash;
+        let Some(entry) = self.entry(name).filter(is_it) else { return false };
+        (entry.state, entry.schema) = (State::Served, schema);
+        true
+    }
+
+    /// The entry that has a name.
+    fn entry(&mut self, name: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.name == name)
     }
 
     /// Sets the native layout of the service that was added last (R2, R4).
@@ -112,11 +142,11 @@ impl Services {
     /// R2: the answer to a bind. The schema is omitted if the caller has an equal one.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` if there is no such service, `UNAVAILABLE` if it was withdrawn.
+    /// `UNIMPLEMENTED` if there is no such service, `UNAVAILABLE` if it was withdrawn or is paused.
     pub fn answer(&self, request: &BindRequest<'_>) -> Result<BindResponse<'_>, Status> {
         let entry = self.entries.iter().find(|entry| entry.name == request.name);
         let entry = entry.ok_or_else(|| Status::unimplemented("the server has no such service"))?;
-        if entry.is_withdrawn {
+        if entry.state != State::Served {
             return Err(Status::unavailable("the server does not serve this now"));
         }
         Ok(BindResponse {
@@ -178,6 +208,25 @@ mod tests {
         let answer = services.answer(&ask).unwrap();
         assert_eq!((answer.first, answer.methods, answer.schema), (6, 1, &[9][..]));
         assert_eq!(services.add("a.B", [5; 16], vec![], &["b"]), Err(ServiceError::Duplicate));
+    }
+
+    #[test]
+    fn r1_a_service_that_was_paused_keeps_its_numbers_and_no_schema() {
+        let mut services = services();
+        assert!(services.pause("a.B") && !services.pause("a.B") && !services.pause("a.C"));
+        let ask = BindRequest { layout: 1, hash: [9; 16], name: "a.B" };
+        assert_eq!(services.answer(&ask).unwrap_err().code(), Code::Unavailable);
+        assert!(services.entries[2].schema.is_empty());
+        assert_eq!(services.find(4), Some(MethodPlace { service: 2, method: 1 }));
+        assert_eq!(services.add("a.B", [3; 16], vec![8], &["b"]), Err(ServiceError::Duplicate));
+        assert!(!services.resume("a.B", [4; 16], vec![9]), "that is another version");
+        assert!(services.resume("a.B", [3; 16], vec![8]));
+        assert!(!services.resume("a.B", [3; 16], vec![8]), "it is served");
+        let answer = services.answer(&ask).unwrap();
+        assert_eq!((answer.first, answer.methods, answer.schema), (3, 3, &[8][..]));
+        assert!(services.pause("a.B"));
+        assert_eq!(services.withdraw("a.B"), Some(3..6));
+        assert!(!services.resume("a.B", [3; 16], vec![8]), "it is gone");
     }
 
     #[test]

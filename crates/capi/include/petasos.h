@@ -617,8 +617,8 @@ void petasos_server_free(petasos_server *server);
 
 // A service with a full name (`package.Service`) and the names of its methods. This is enough for
 // calls. To serve callers with typed messages, and to go through the managed service of the host,
-// a service needs descriptors. Free it with petasos_service_free. The process keeps the
-// description for its whole lifetime, once per service.
+// a service needs descriptors. Free it with petasos_service_free. Its description is freed with
+// the last service, channel, client and server that use it.
 //
 // # Safety
 // Names end with zeros, `count` methods are at `methods`, and `service` is writable.

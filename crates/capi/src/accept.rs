@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use petasos::rt::{self, MethodKind, ServiceInfo};
+use petasos::rt::{self, MethodKind, ServiceRef};
 use petasos::untyped::{Payload, Service};
 use petasos::{Metadata, Request, Response, Sender, Status, Streaming};
 
@@ -120,24 +120,30 @@ pub(crate) struct Foreign {
 }
 
 impl rt::Service for Foreign {
-    fn info(&self) -> &'static ServiceInfo {
-        self.service.info()
+    fn info(&self) -> ServiceRef {
+        self.service.info().clone()
     }
 
     fn methods(self, methods: &mut rt::Methods) {
         let info = self.service.info();
-        for method in info.methods {
-            let asked = Asked { service: info.name, method: method.name, timeout: None };
+        for method in info.methods() {
+            let asked = Asked { service: info.clone(), method: method.index, timeout: None };
             if method.kind == MethodKind::Unary {
-                let call = move |accepting: Arc<Accepting>, request| async move {
-                    let response = accepting.unary(asked, request).await;
-                    (accepting, response)
+                let call = move |accepting: Arc<Accepting>, request| {
+                    let asked = asked.clone();
+                    async move {
+                        let response = accepting.unary(asked, request).await;
+                        (accepting, response)
+                    }
                 };
                 methods.unary(method.index, &self.accepting, call);
             } else {
-                let call = move |accepting: Arc<Accepting>, requests, responses| async move {
-                    let done = accepting.streams(asked, requests, responses).await;
-                    (accepting, done)
+                let call = move |accepting: Arc<Accepting>, requests, responses| {
+                    let asked = asked.clone();
+                    async move {
+                        let done = accepting.streams(asked, requests, responses).await;
+                        (accepting, done)
+                    }
                 };
                 methods.bidirectional(method.index, &self.accepting, call);
             }

@@ -29,7 +29,7 @@ pub unsafe extern "C" fn petasos_call_service(call: *const petasos_call) -> peta
     // SAFETY: the caller's promise.
     let call = unsafe { call.as_ref() };
     let handling = call.and_then(|call| call.handling().ok());
-    petasos_slice::of(handling.map_or(&[], |known| known.asked.service.as_bytes()))
+    petasos_slice::of(handling.map_or(&[], |known| known.asked.service.name().as_bytes()))
 }
 
 /// For handlers: the called method, without its service. Always valid.
@@ -41,7 +41,8 @@ pub unsafe extern "C" fn petasos_call_method(call: *const petasos_call) -> petas
     // SAFETY: the caller's promise.
     let call = unsafe { call.as_ref() };
     let handling = call.and_then(|call| call.handling().ok());
-    petasos_slice::of(handling.map_or(&[], |known| known.asked.method.as_bytes()))
+    let method = handling.map(|known| known.asked.service.method(known.asked.method));
+    petasos_slice::of(method.map_or(&[], |method| method.name.as_bytes()))
 }
 
 /// For handlers: the remaining timeout when the call arrived, in microseconds; 0 for no limit.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use petasos::rt::ServiceRef;
 use petasos::untyped::Payload;
 use petasos::{Response, Status};
 
@@ -19,10 +20,12 @@ use crate::notifier::Notifier;
 pub(crate) type Outcome = Result<Option<Response<Payload>>, Status>;
 
 /// The called method, and the timeout.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Asked {
-    pub(crate) service: &'static str,
-    pub(crate) method: &'static str,
+    /// The program may read its name as long as it has the call.
+    pub(crate) service: ServiceRef,
+    /// The method's index.
+    pub(crate) method: u16,
     pub(crate) timeout: Option<Duration>,
 }
 

@@ -200,8 +200,8 @@ impl Code<'_> {
         let ServiceNames { name, server, info, .. } = self.names;
         let own = self.parameter();
         text.open(format!("impl<{own}: {name}> calls::Service for {server}<{own}> {{"));
-        text.open("fn info(&self) -> &'static calls::ServiceInfo {");
-        text.line(format!("&{info}"));
+        text.open("fn info(&self) -> calls::ServiceRef {");
+        text.line(format!("calls::ServiceRef::of(&{info})"));
         text.close("}");
         text.blank();
         if self.calls.is_empty() {

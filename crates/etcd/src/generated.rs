@@ -2299,8 +2299,8 @@ mod generated {
     }
 
     impl<T: Auth> calls::Service for AuthServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &AUTH_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&AUTH_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {
@@ -2458,8 +2458,8 @@ mod generated {
     }
 
     impl<T: KV> calls::Service for KVServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &KV_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&KV_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {
@@ -2576,8 +2576,8 @@ mod generated {
     }
 
     impl<T: Lease> calls::Service for LeaseServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &LEASE_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&LEASE_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {
@@ -2677,8 +2677,8 @@ mod generated {
     }
 
     impl<T: Watch> calls::Service for WatchServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &WATCH_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&WATCH_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

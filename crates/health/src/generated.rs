@@ -253,8 +253,8 @@ mod generated {
     }
 
     impl<T: Health> calls::Service for HealthServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &HEALTH_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&HEALTH_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

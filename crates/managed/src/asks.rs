@@ -104,7 +104,7 @@ impl Asks {
                     (Ask::Recall { digest, is_served, service: name }, None)
                 }
                 Asked::Recall(service) | Asked::Bind(service) => {
-                    let schema = services.list[service].schema;
+                    let schema = services.list[service].schema.compact();
                     let offset = match link.allocate(schema.len()) {
                         Ok(offset) => offset,
                         Err(NoRoom::Now) => return Ok(()),

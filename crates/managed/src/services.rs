@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use petasos_buf::MsgBuf;
 use petasos_call::{BindRequest, CodecSet, Hash, ServiceError, Services, Status};
-use petasos_message::NativeMsg;
+use petasos_message::{ModuleRef, NativeMsg};
 use petasos_schema::Digest;
 
 use crate::convert::{Converter, Meant};
@@ -22,8 +22,7 @@ pub(crate) enum Binding {
 pub(crate) struct Known {
     pub(crate) name: String,
     hash: Hash,
-    /// In its compact form.
-    pub(crate) schema: &'static [u8],
+    pub(crate) schema: ModuleRef,
     digest: OnceCell<Digest>,
     /// By index: whether it has streams.
     methods: Vec<bool>,
@@ -40,7 +39,7 @@ pub(crate) struct Known {
 impl Known {
     /// What names the schema.
     pub(crate) fn digest(&self) -> [u8; 32] {
-        self.digest.get_or_init(|| Digest::of(self.schema)).to_bytes()
+        self.digest.get_or_init(|| Digest::of(self.schema.compact())).to_bytes()
     }
 }
 
@@ -135,13 +134,13 @@ impl KnownServices {
     }
 
     /// The index of a service, which is new or known already.
-    fn place(&mut self, described: &Description<'_>, schema: &'static [u8]) -> usize {
+    fn place(&mut self, described: &Description<'_>, schema: &ModuleRef) -> usize {
         let known = self.list.iter().position(|known| known.name == described.name);
         known.unwrap_or_else(|| {
             self.list.push(Known {
                 name: described.name.to_owned(),
                 hash: described.hash,
-                schema,
+                schema: schema.clone(),
                 digest: OnceCell::new(),
                 methods: described.methods.iter().map(|(_, is_stream)| *is_stream).collect(),
                 is_called: false,
@@ -157,7 +156,7 @@ impl KnownServices {
     pub(crate) fn call(
         &mut self,
         described: &Description<'_>,
-        schema: &'static [u8],
+        schema: &ModuleRef,
     ) -> Result<(), ServiceError> {
         let service = self.place(described, schema);
         let known = &mut self.list[service];
@@ -165,7 +164,7 @@ impl KnownServices {
             return Ok(());
         }
         let names: Vec<&str> = described.methods.iter().map(|(name, _)| *name).collect();
-        self.called.add(described.name, described.hash, known.schema.to_vec(), &names)?;
+        self.called.add(described.name, described.hash, known.schema.compact().to_vec(), &names)?;
         for (method, is_stream) in known.methods.iter().enumerate() {
             let method = method as u16;
             self.numbered.push(Method { service, method, is_stream: *is_stream });
@@ -178,7 +177,7 @@ impl KnownServices {
     pub(crate) fn serve(
         &mut self,
         described: &Description<'_>,
-        schema: &'static [u8],
+        schema: &ModuleRef,
         first: u16,
     ) -> usize {
         let service = self.place(described, schema);
@@ -216,7 +215,8 @@ impl KnownServices {
 
     fn converter(&self, service: usize) -> Result<&Converter, Status> {
         let known = &self.list[service];
-        let made = known.converter.get_or_init(|| Converter::new(&known.name, known.schema));
+        let made =
+            known.converter.get_or_init(|| Converter::new(&known.name, known.schema.compact()));
         made.as_ref().map_err(Status::clone)
     }
 
@@ -265,6 +265,8 @@ impl KnownServices {
 
 #[cfg(test)]
 mod tests {
+    use petasos_message::Module;
+
     use super::*;
 
     const CHAT: Description<'static> = Description {
@@ -274,14 +276,18 @@ mod tests {
         has_layout: false,
     };
 
+    fn schema(byte: u8) -> ModuleRef {
+        Module::owned(vec![byte]).into()
+    }
+
     #[test]
     fn methods_are_numbered_and_found_by_binding() {
         let mut services = KnownServices::new(1);
         let methods = &[("Greet", false)];
         let greet = Description { name: "a.Greet", hash: [2; 16], methods, has_layout: true };
-        services.call(&greet, &[1]).expect("it is new");
-        services.call(&CHAT, &[2]).expect("it is new");
-        services.call(&CHAT, &[3]).expect("it is known");
+        services.call(&greet, &schema(1)).expect("it is new");
+        services.call(&CHAT, &schema(2)).expect("it is new");
+        services.call(&CHAT, &schema(3)).expect("it is known");
         let found = services.method(2).expect("Chat's first");
         assert_eq!((found.service, found.method, found.is_stream), (1, 0, true));
         assert!(services.method(0).is_none() && services.method(4).is_none());
@@ -289,7 +295,7 @@ mod tests {
         let body = services.answer(&bind).expect("it is called");
         let answer = petasos_call::BindResponse::parse(&body).expect("it is well-formed");
         assert_eq!((answer.first, answer.methods, answer.schema), (2, 2, &[][..]));
-        assert_eq!(services.serve(&CHAT, &[3], 7), 1);
+        assert_eq!(services.serve(&CHAT, &schema(3), 7), 1);
         let mut bindings = Bindings::default();
         assert_eq!(services.served(&bindings, 5, 1), None);
         assert!(!services.are_served(&bindings));
@@ -308,7 +314,7 @@ mod tests {
     #[test]
     fn a_schema_that_cannot_be_read_ends_calls_with_a_status() {
         let mut services = KnownServices::new(1);
-        let service = services.serve(&CHAT, &[99], 1);
+        let service = services.serve(&CHAT, &schema(99), 1);
         let meant = Meant { service, method: 0, is_response: false };
         let statuses = [
             services.image(meant, &[]).expect_err("no schema"),

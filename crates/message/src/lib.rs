@@ -44,7 +44,7 @@ pub use json::{
     FromJson, FromJsonError, LocatedError, ToJson, ToJsonError, json_template, json_to_protobuf,
     protobuf_to_json,
 };
-pub use module::Module;
+pub use module::{Module, ModuleRef};
 pub use msg::Msg;
 pub use native::{FieldPath, Leaf, NativeMsg, PathError, SetError, Types};
 pub use owned::Owned;

@@ -383,8 +383,8 @@ mod generated {
     }
 
     impl<T: OpenRcaService> calls::Service for OpenRcaServiceServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &OPEN_RCA_SERVICE_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&OPEN_RCA_SERVICE_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

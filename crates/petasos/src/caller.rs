@@ -17,7 +17,7 @@ use petasos_message::{Message, Msg};
 use petasos_rpc::codec::{framed, framed_native, read_response, unencodable};
 use petasos_rpc::current;
 #[cfg(feature = "grpc")]
-use petasos_rpc::descriptors::{MethodInfo, ServiceInfo};
+use petasos_rpc::descriptors::{MethodInfo, ServiceRef};
 use petasos_rpc::extensions::Extensions;
 use petasos_rpc::intercept::{Around, Intercepted, Scope, Side, around_call};
 use petasos_rpc::limits::Limits;
@@ -72,15 +72,16 @@ impl ServiceClient {
     #[cfg(feature = "grpc")]
     pub(crate) fn over_grpc(
         transport: Transport,
-        info: &'static ServiceInfo,
+        service: &ServiceRef,
         defaults: Option<Arc<ServiceDefaults>>,
         around: Option<Arc<Around>>,
     ) -> ServiceClient {
-        let path = |method: &MethodInfo| {
-            let path = petasos_grpc::MethodPath::new(&format!("/{}/{}", info.name, method.name));
+        let path = |method: MethodInfo<'_>| {
+            let path = format!("/{}/{}", service.name(), method.name);
+            let path = petasos_grpc::MethodPath::new(&path);
             path.expect("protobuf's names can stand in a path")
         };
-        let paths = Some(info.methods.iter().map(path).collect());
+        let paths = Some(service.methods().map(path).collect());
         ServiceClient { transport, service: 0, defaults, around, paths }
     }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use petasos_base::Clock;
 use petasos_call::balance::Balance;
 use petasos_endpoint::{Backend, EndpointConfig, Node};
+use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_rpc::settings::{ChannelInfo, Servers};
 use petasos_runtime::shared::Shared;
@@ -135,6 +136,27 @@ impl Loop {
     /// [`ServeError::Turning`].
     pub fn withdraw(&self, service: &str) -> Result<bool, ServeError> {
         self.runtime.withdraw(service)
+    }
+
+    /// Pauses a service, by its full name: its schema is freed, and callers that have not bound it
+    /// get `UNAVAILABLE`, until [`Loop::resume`]. Others still reach its handlers. Unlike
+    /// [`Loop::withdraw`], this takes no new method numbers, however often it happens: for services
+    /// whose server comes and goes. Returns whether the service was served until now. Of a loop
+    /// behind the managed service of its host, the service does not learn of it.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn pause(&self, service: &str) -> Result<bool, ServeError> {
+        self.runtime.pause(service)
+    }
+
+    /// Lets a service be bound again that was [paused](Loop::pause). Returns false if none of this
+    /// name and hash is paused.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn resume(&self, service: &ServiceRef) -> Result<bool, ServeError> {
+        self.runtime.resume(service)
     }
 
     /// Adds an interceptor, inside those that were added before. It applies to services that are

@@ -6,6 +6,6 @@ pub use crate::handler::{Methods, Service};
 pub use crate::stream::{Opening, Sender, Streaming, Upload};
 pub use petasos_call::Status;
 #[doc(inline)]
-pub use petasos_rpc::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
+pub use petasos_rpc::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo, ServiceRef};
 #[doc(inline)]
 pub use petasos_rpc::request::{Request, Response};

@@ -78,8 +78,9 @@ impl World {
 
 /// Methods, turns that were slow because of them, and the longest.
 fn methods(slow: &SlowTurns) -> Vec<(&str, &str, u64, Duration)> {
-    let of = |of: &petasos::SlowMethod| (of.service, of.method, of.turns, of.longest);
-    let mut all: Vec<_> = slow.methods.iter().map(of).collect();
+    let all = slow.methods.iter();
+    let all = all.map(|of| (of.service.as_str(), of.method.as_str(), of.turns, of.longest));
+    let mut all: Vec<_> = all.collect();
     all.sort_unstable();
     all
 }

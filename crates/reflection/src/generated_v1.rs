@@ -852,8 +852,8 @@ mod generated {
     }
 
     impl<T: ServerReflection> calls::Service for ServerReflectionServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &SERVER_REFLECTION_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&SERVER_REFLECTION_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

@@ -64,8 +64,8 @@ impl Reflection {
     /// Adds a service.
     pub fn describe(&mut self, service: &impl Service) {
         let info = service.info();
-        if self.names.insert(info.name.to_owned()) {
-            self.schemas.push(info.module.schema().clone());
+        if self.names.insert(info.name().to_owned()) {
+            self.schemas.push(info.module().schema().clone());
         }
     }
 

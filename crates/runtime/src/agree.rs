@@ -9,13 +9,13 @@ use petasos_call::{
 };
 use petasos_schema::{Compatibility, Limits, Schema};
 
-use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::dynamic;
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
 use petasos_rpc::settings::schema_of;
 
-/// What a bind's answer means for the methods of `info` (R3).
-pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, Status> {
+/// What a bind's answer means for the methods of a service (R3).
+pub(crate) fn agreement(service: &ServiceRef, answer: &[u8]) -> Result<Agreement, Status> {
     let head = answer.first_chunk().ok_or(Malformed::TooShort)?;
     let head = ResponseHead::parse(*head)?;
     let (body, tail) = split(answer, head.has_tail)?;
@@ -23,24 +23,25 @@ pub(crate) fn agreement(info: &ServiceInfo, answer: &[u8]) -> Result<Agreement, 
         return Err(read_tail(tail, TAIL_BYTES_LIMIT)?.into_status(head.code).0);
     }
     let answer = BindResponse::parse(&answer[body])?;
-    Ok(Agreement::evaluate(&schema_of(info), &answer, |theirs| compare(info, theirs))?)
+    Ok(Agreement::evaluate(&schema_of(service), &answer, |theirs| compare(service, theirs))?)
 }
 
 /// Finds this end's methods in the server's schema, which is in compact form; or says why the
 /// schemas are incompatible.
-fn compare(info: &ServiceInfo, theirs: &[u8]) -> Result<Vec<Option<MethodMatch>>, String> {
-    let ours = info.module.schema();
+fn compare(service: &ServiceRef, theirs: &[u8]) -> Result<Vec<Option<MethodMatch>>, String> {
     let theirs = Schema::decode(theirs, &Limits::default())
         .map_err(|error| format!("the server's schema cannot be read: {error}"))?;
-    if let Some(found) = dynamic::find_by_name(info, &theirs) {
+    if let Some(found) = dynamic::find_by_name(service, &theirs) {
         return found;
     }
+    let (name, module) = (service.name(), service.module());
+    let ours = module.schema();
     let (id, here) = ours
-        .service_by_name(info.name)
-        .ok_or_else(|| format!("the caller's schema has no service `{}`", info.name))?;
-    let there = theirs.service_by_name(info.name);
+        .service_by_name(name)
+        .ok_or_else(|| format!("the caller's schema has no service `{name}`"))?;
+    let there = theirs.service_by_name(name);
     let (there, service) =
-        there.ok_or_else(|| format!("the server's schema has no service `{}`", info.name))?;
+        there.ok_or_else(|| format!("the server's schema has no service `{name}`"))?;
     if let Compatibility::Incompatible(mismatch) = ours.compare_services(id, &theirs, there) {
         return Err(mismatch.to_string());
     }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use petasos_endpoint::Notifier;
 use petasos_managed::{Carrier, Description, ServiceConfig};
-use petasos_rpc::descriptors::{MethodKind, ServiceInfo};
+use petasos_rpc::descriptors::{MethodKind, ServiceRef};
 use petasos_rpc::dynamic::is_untyped;
 use petasos_schema::LAYOUT_VERSION;
 
@@ -47,28 +47,28 @@ pub(crate) fn before_sleep(dispatcher: &mut Dispatcher) -> bool {
 }
 
 /// Lets a service be called through the service.
-pub(crate) fn describe(local: &Local, info: &'static ServiceInfo) {
+pub(crate) fn describe(local: &Local, called: &ServiceRef) {
     // A schema that cannot be numbered is refused when it is bound.
     let describe = |described: &Description<'_>| {
-        local.managed.with(|carrier| carrier.call(described, info.module.compact()))
+        local.managed.with(|carrier| carrier.call(described, &called.module()))
     };
-    let _ = with_description(info, describe);
+    let _ = with_description(called, describe);
 }
 
 /// Serves a service whose methods have numbers from `first` on.
-pub(crate) fn serve(local: &Local, info: &'static ServiceInfo, first: u16) {
+pub(crate) fn serve(local: &Local, served: &ServiceRef, first: u16) {
     let serve = |described: &Description<'_>| {
-        local.managed.with(|carrier| carrier.serve(described, info.module.compact(), first));
+        local.managed.with(|carrier| carrier.serve(described, &served.module(), first));
     };
-    with_description(info, serve);
+    with_description(served, serve);
     local.kick();
 }
 
-fn with_description<R>(info: &ServiceInfo, run: impl FnOnce(&Description<'_>) -> R) -> R {
-    let methods = info.methods.iter().map(|of| (of.name, of.kind != MethodKind::Unary));
+fn with_description<R>(of: &ServiceRef, run: impl FnOnce(&Description<'_>) -> R) -> R {
+    let methods = of.methods().map(|method| (method.name, method.kind != MethodKind::Unary));
     let methods: Vec<_> = methods.collect();
-    let has_layout = !is_untyped(info);
-    run(&Description { name: info.name, hash: info.hash, methods: &methods, has_layout })
+    let has_layout = !is_untyped(of);
+    run(&Description { name: of.name(), hash: of.hash(), methods: &methods, has_layout })
 }
 
 /// Where others call this process, once the service lets them.

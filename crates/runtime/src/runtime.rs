@@ -12,7 +12,7 @@ use petasos_endpoint::{
     Backend, Endpoint, EndpointConfig, NoPackets, Node, NodeConfig, NodeError, Polling,
 };
 use petasos_managed::ServiceConfig;
-use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::dynamic::layout_of;
 use petasos_rpc::settings::ChannelInfo;
 
@@ -247,25 +247,25 @@ impl Runtime {
     /// own number in the loop.
     pub fn serve(
         &self,
-        info: &'static ServiceInfo,
+        service: &ServiceRef,
         method: impl Fn(usize, &Arc<Shared>, u32) -> Box<dyn LocalMethod>,
     ) -> Result<(), ServeError> {
         let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
         let dispatcher = endpoint.state_mut();
-        let names: Vec<&str> = info.methods.iter().map(|method| method.name).collect();
-        let schema = info.module.compact().to_vec();
-        let first = dispatcher.parts.services.add(info.name, info.hash, schema, &names)?;
-        dispatcher.parts.services.set_layout(layout_of(info));
-        let before = dispatcher.methods.len();
-        for (at, of) in info.methods.iter().enumerate() {
+        let names: Vec<&str> = service.methods().map(|method| method.name).collect();
+        let (name, schema) = (service.name(), service.module().compact().to_vec());
+        let first = dispatcher.parts.services.add(name, service.hash(), schema, &names)?;
+        dispatcher.parts.services.set_layout(layout_of(service));
+        let (before, name) = (dispatcher.methods.len(), Arc::<str>::from(name));
+        for (at, of) in names.into_iter().enumerate() {
             let kind = (before + at) as u32;
             dispatcher.methods.push(method(at, &self.local.shared, kind));
-            dispatcher.parts.slow.names.push((info.name, of.name));
+            dispatcher.parts.slow.names.push((name.clone(), of.into()));
         }
         let are_streams: Vec<bool> =
             dispatcher.methods[before..].iter().map(|method| method.is_stream()).collect();
         if self.local.managed.is_on() {
-            managed::serve(self.local, info, first);
+            managed::serve(self.local, service, first);
         }
         endpoint.register(BIND, turn::bind);
         for (number, is_stream) in (first..).zip(are_streams) {
@@ -302,6 +302,29 @@ impl Runtime {
             endpoint.register(number, refuse);
         }
         Ok(true)
+    }
+
+    /// Pauses a service: its binds fail with `UNAVAILABLE` and its schema is freed, until it is
+    /// [resumed](Runtime::resume). Callers that have bound it still reach its handlers. Returns
+    /// whether it was served until now.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn pause(&self, service: &str) -> Result<bool, ServeError> {
+        let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
+        Ok(endpoint.state_mut().parts.services.pause(service))
+    }
+
+    /// Lets a paused service be bound again, with the same method numbers. Returns false if there
+    /// is no such paused service, or it has another hash.
+    ///
+    /// # Errors
+    /// [`ServeError::Turning`].
+    pub fn resume(&self, service: &ServiceRef) -> Result<bool, ServeError> {
+        let mut endpoint = self.endpoint.try_borrow_mut().map_err(|_| ServeError::Turning)?;
+        let schema = service.module().compact().to_vec();
+        let services = &mut endpoint.state_mut().parts.services;
+        Ok(services.resume(service.name(), service.hash(), schema))
     }
 
     /// Turns the loop with `run`, and then does the work that needs the endpoint itself.

@@ -3,7 +3,7 @@
 use core::fmt::Write;
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use petasos_base::{Clock, Time};
 
@@ -33,9 +33,9 @@ pub struct SlowTurns {
 #[non_exhaustive]
 pub struct SlowMethod {
     /// The service's full name.
-    pub service: &'static str,
+    pub service: String,
     /// The method's name in it.
-    pub method: &'static str,
+    pub method: String,
     /// Turns that were slow because of it.
     pub turns: u64,
     /// The longest time that its handlers took in a row without waiting: one of them, or up to
@@ -78,7 +78,7 @@ struct Counted {
 }
 
 /// The names of a service and a method.
-pub(crate) type Name = (&'static str, &'static str);
+pub(crate) type Name = (Arc<str>, Arc<str>);
 
 impl SlowCounts {
     fn lock(&self) -> MutexGuard<'_, Counted> {
@@ -105,12 +105,14 @@ impl SlowCounts {
             sum.turns += counted.turns;
             sum.longest = sum.longest.max(counted.longest);
             for (name, (turns, longest)) in &counted.methods {
-                let of = sum.methods.entry(*name).or_default();
+                let of = sum.methods.entry(name.clone()).or_default();
                 *of = (of.0 + turns, of.1.max(*longest));
             }
         }
-        let method =
-            |((service, method), (turns, longest))| SlowMethod { service, method, turns, longest };
+        let method = |((service, method), (turns, longest)): (Name, (u64, Duration))| {
+            let (service, method) = (service.to_string(), method.to_string());
+            SlowMethod { service, method, turns, longest }
+        };
         let methods = sum.methods.into_iter().map(method).collect();
         SlowTurns { turns: sum.turns, longest: sum.longest, methods }
     }

@@ -116,9 +116,9 @@ impl Dispatcher {
         let parts = &mut self.parts;
         let was_timed = parts.slow.timed_until.replace(began + took + TIMED).is_some();
         let slowest = parts.slow.slowest.take().filter(|(_, of_it)| *of_it >= took / 2);
-        let name = |kind: u32| parts.slow.names.get(kind as usize).copied();
+        let name = |kind: u32| parts.slow.names.get(kind as usize).cloned();
         let culprit = slowest.and_then(|(kind, of_it)| Some((name(kind)?, of_it)));
-        let so_far = parts.local.shared.slow.note(took, culprit);
+        let so_far = parts.local.shared.slow.note(took, culprit.clone());
         // The task that was polled last may have waited for another, so it is only a suspect.
         let suspect = if was_timed { None } else { last.and_then(|task| name(task.kind)) };
         let named = culprit.map(|(name, _)| name).or(suspect);

@@ -47,7 +47,7 @@ impl<'a> Call<'a> {
         let request = request.map_err(|status| Failed::of_status(&status))?;
         let described = Service::described(&known.schema, &service);
         let described = described.map_err(|error| Failed::new(error.to_string()))?;
-        let kind = described.info().methods.iter().find(|info| info.name == method);
+        let kind = described.info().method_by_name(&method);
         if kind.is_none_or(|info| info.kind != MethodKind::Unary) {
             return Err(Failed::new(format!("`{name}` is a stream"))
                 .with_advice("give a method with one request and one response"));
@@ -69,7 +69,7 @@ impl<'a> Call<'a> {
     }
 
     fn calls(&self, channel: &Channel, driver: impl Driver + 'static) -> Box<dyn Target + '_> {
-        let client = Client::new(channel, self.service);
+        let client = Client::new(channel, self.service.clone());
         let make = move || answer(client.unary(&self.method, Request::new(self.request.clone())));
         Box::new(Calls::new(make, driver, self.args.outstanding))
     }

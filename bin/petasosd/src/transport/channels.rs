@@ -1,7 +1,10 @@
 //! Channels to other hosts, and how calls begin on them.
+//!
+//! Invariant: a channel has the descriptors of those services only whose bindings are in `bound`.
+//! When a binding has gone, all channels let go of its service ([`Channels::let_go`]).
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,8 +23,9 @@ use super::{Handle, outgoing};
 /// Channels that are kept. With more targets, the one that was called longest ago is let go; its
 /// sessions end when its calls have.
 const CHANNELS_MAX: usize = 1024;
-/// Services that are remembered of one channel.
-const CLIENTS_MAX: usize = 1024;
+/// Services that are bound to one channel, with those that it has let go of: it keeps a few words
+/// of each. After that, the target gets another one.
+const CLIENTS_MAX: usize = 4096;
 
 /// So long after a server has taken no images, none is offered to the others of the target either.
 const NATIVE_AGAIN: Duration = Duration::from_secs(1);
@@ -34,8 +38,19 @@ struct Kept {
     channel: Channel,
     is_grpc: bool,
     used_at: Rc<Cell<Time>>,
-    /// By the address of the binding, which may have gone.
-    clients: HashMap<usize, (Weak<Binding>, Client)>,
+    /// By the address of the binding.
+    clients: HashMap<usize, Client>,
+    /// How many there were.
+    clients_ever: usize,
+}
+
+/// A service that an application calls.
+struct Bound {
+    /// While this is there, nothing else has its address.
+    binding: Weak<Binding>,
+    service: Service,
+    /// Targets of the channels that have it. Some may be kept no more.
+    targets: HashSet<Arc<str>>,
 }
 
 /// A service of a channel.
@@ -59,6 +74,10 @@ struct Recent {
 /// Channels by their targets, made when they are first called.
 pub struct Channels {
     kept: HashMap<Arc<str>, Kept>,
+    /// By the address of the binding, which may have gone.
+    bound: HashMap<usize, Bound>,
+    /// Bindings may have gone since the last look.
+    has_changed: bool,
     peers: HashMap<String, Arc<str>>,
     /// Of those that share a place, the last one is known. None of a channel that is not kept.
     recent: Vec<Option<Recent>>,
@@ -73,7 +92,8 @@ impl Channels {
     /// A text that says which of them is no target, or comes twice.
     pub fn new(peers: &[(String, String)], vouches: bool, grpc: &Grpc) -> Result<Channels, String> {
         let peers = known(peers, grpc)?;
-        Ok(Channels { kept: HashMap::new(), peers, recent: no_recent(), vouches })
+        let (kept, bound) = Default::default();
+        Ok(Channels { kept, bound, has_changed: false, peers, recent: no_recent(), vouches })
     }
 
     /// Checks names for targets. [`Channels::set_peers`] puts them in place then.
@@ -155,14 +175,28 @@ impl Channels {
         };
         if !self.recent[place].as_ref().is_some_and(is_it) {
             let target = self.target(name, grpc)?;
-            let kept = self.channel(&target, grpc, now)?;
-            let (client, used_at) = (kept.client(binding)?.clone(), kept.used_at.clone());
-            let (name, binding, is_grpc) = (name.clone(), Arc::downgrade(binding), kept.is_grpc);
+            let (client, is_grpc, used_at) = self.made(binding, target, grpc, now)?;
+            let (name, binding) = (name.clone(), Arc::downgrade(binding));
             self.recent[place] = Some(Recent { name, binding, client, is_grpc, used_at });
         }
         let recent = self.recent[place].as_ref().expect("it was just put there");
         recent.used_at.set(now);
         Ok(recent)
+    }
+
+    /// The service of a binding at a target: its client, whether that is a gRPC server, and when
+    /// the target was used.
+    fn made(
+        &mut self,
+        binding: &Arc<Binding>,
+        target: Arc<str>,
+        grpc: &Grpc,
+        now: Time,
+    ) -> Result<(Client, bool, Rc<Cell<Time>>), Status> {
+        let service = self.bind(binding, &target)?;
+        let kept = self.channel(&target, grpc, now)?;
+        let client = kept.client(Arc::as_ptr(binding).addr(), &service);
+        Ok((client, kept.is_grpc, kept.used_at.clone()))
     }
 
     /// What a name stands for.
@@ -176,7 +210,60 @@ impl Channels {
         }
     }
 
+    /// The service that an application calls at a target, by its schema.
+    fn bind(&mut self, binding: &Arc<Binding>, target: &Arc<str>) -> Result<Service, Status> {
+        let key = Arc::as_ptr(binding).addr();
+        // If there is one at its address, it is this binding's.
+        if !self.bound.contains_key(&key) {
+            // Before there is another one: there is room for so many.
+            self.let_go();
+            let service = Service::with_images(binding.types.schema(), &binding.service);
+            let service = service.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+            let (binding, targets) = (Arc::downgrade(binding), HashSet::new());
+            self.bound.insert(key, Bound { binding, service, targets });
+        }
+        let bound = self.bound.get_mut(&key).expect("it is there now");
+        if !bound.targets.contains(target) {
+            bound.targets.insert(target.clone());
+        }
+        Ok(bound.service.clone())
+    }
+
+    /// Lets go of the services whose bindings have gone.
+    fn let_go(&mut self) {
+        let Channels { bound, kept, .. } = self;
+        bound.retain(|key, bound| {
+            if bound.binding.strong_count() > 0 {
+                return true;
+            }
+            for target in &bound.targets {
+                if let Some(kept) = kept.get_mut(target) {
+                    kept.let_go(*key, &bound.service);
+                }
+            }
+            false
+        });
+    }
+
+    /// An application may have gone, and its bindings with it.
+    pub fn note_change(&mut self) {
+        self.let_go();
+        self.has_changed = true;
+    }
+
+    /// Lets go of what has gone a little after the change that was noted: a call that it had, or
+    /// another thread, may have kept a binding.
+    pub fn let_go_of_changed(&mut self) {
+        if std::mem::take(&mut self.has_changed) {
+            self.let_go();
+        }
+    }
+
     fn channel(&mut self, target: &Arc<str>, grpc: &Grpc, now: Time) -> Result<&mut Kept, Status> {
+        if self.kept.get(target).is_some_and(|kept| kept.clients_ever >= CLIENTS_MAX) {
+            self.kept.remove(target);
+            self.recent = no_recent();
+        }
         if !self.kept.contains_key(target) && self.kept.len() >= CHANNELS_MAX {
             let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used_at.get());
             let oldest = oldest.map(|(target, _)| target.clone()).expect("there are some");
@@ -193,7 +280,8 @@ impl Channels {
                 }
             };
             let used_at = Rc::new(Cell::new(now));
-            let kept = Kept { channel, is_grpc, used_at, clients: HashMap::new() };
+            let (clients, clients_ever) = Default::default();
+            let kept = Kept { channel, is_grpc, used_at, clients, clients_ever };
             self.kept.insert(target.clone(), kept);
         }
         let kept = self.kept.get_mut(target).expect("it is there now");
@@ -203,25 +291,20 @@ impl Channels {
 }
 
 impl Kept {
-    /// A service by the caller's schema.
-    fn client(&mut self, binding: &Arc<Binding>) -> Result<&Client, Status> {
-        let key = Arc::as_ptr(binding).addr();
-        let known = self.clients.get(&key);
-        // While a weak reference is there, nothing else has its address.
-        if known.is_none_or(|(known, _)| !std::ptr::eq(known.as_ptr(), Arc::as_ptr(binding))) {
-            if self.clients.len() >= CLIENTS_MAX {
-                self.clients.retain(|_, (known, _)| known.strong_count() > 0);
-            }
-            if self.clients.len() >= CLIENTS_MAX {
-                self.clients.clear();
-            }
-            let service = Service::with_images(binding.types.schema(), &binding.service);
-            let service = service.map_err(|error| Status::resource_exhausted(error.to_string()))?;
-            let service = self.channel.bind(service.info());
-            let client = Client { service, protobuf_until: Rc::default() };
-            self.clients.insert(key, (Arc::downgrade(binding), client));
+    /// The client of a service, by the address of its binding.
+    fn client(&mut self, key: usize, service: &Service) -> Client {
+        let client = self.clients.entry(key).or_insert_with(|| {
+            self.clients_ever += 1;
+            Client { service: self.channel.bind(service.info()), protobuf_until: Rc::default() }
+        });
+        client.clone()
+    }
+
+    /// Lets go of the service of a binding that has gone.
+    fn let_go(&mut self, key: usize, service: &Service) {
+        if self.clients.remove(&key).is_some() {
+            self.channel.let_go(service.info());
         }
-        Ok(&self.clients[&key].1)
     }
 }
 
@@ -268,7 +351,9 @@ fn check(target: &str, grpc: &Grpc) -> Result<(), Status> {
 #[cfg(test)]
 mod tests {
     use petasos::{LoopConfig, Security};
+    use petasos_service::{ListenerId, RemoteLimits, SchemaLimits};
 
+    use super::super::tests::{NOW, SCHEMAS, TestHub, attach, long_schema};
     use super::*;
 
     fn without_a_port() -> (Loop, Grpc) {
@@ -293,6 +378,60 @@ mod tests {
         assert_eq!(channels.kept.len(), CHANNELS_MAX);
         let is_kept = |number| channels.kept.contains_key(&target(number));
         assert!(is_kept(0) && !is_kept(1) && is_kept(CHANNELS_MAX + 9));
+    }
+
+    fn binding(hub: &TestHub, service: &str) -> Arc<Binding> {
+        let mut exports = hub.exports(ListenerId::default()).into_iter();
+        exports.find(|binding| &*binding.service == service).expect("it is served")
+    }
+
+    #[test]
+    fn an_application_that_calls_with_ever_new_schemas_leaves_no_descriptors_when_it_has_gone() {
+        let (_loop, grpc) = without_a_port();
+        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let mut hub = TestHub::new(SchemaLimits::default());
+        hub.allow_remote(RemoteLimits::default());
+        let targets = ["petasos://127.0.0.1:1", "grpc://127.0.0.1:1"].map(Arc::<str>::from);
+        let (schema, service) = long_schema(0);
+        attach(&mut hub, (&schema, &service), "stays");
+        let stays = binding(&hub, &service);
+        for number in 1..SCHEMAS {
+            let (schema, service) = long_schema(number);
+            let application = attach(&mut hub, (&schema, &service), "churn");
+            let goes = binding(&hub, &service);
+            for (target, binding) in
+                targets.iter().flat_map(|target| [(target, &stays), (target, &goes)])
+            {
+                let made = channels.made(binding, target.clone(), &grpc, NOW);
+                made.map(|_| ()).expect("there is room");
+            }
+            assert_eq!(channels.bound.len(), 2);
+            hub.remove(application, NOW);
+            channels.note_change();
+            assert_eq!(channels.bound.len(), 2, "a call of its is under way");
+            drop(goes);
+            channels.let_go_of_changed();
+            assert_eq!(channels.bound.len(), 1);
+        }
+        for target in &targets {
+            let kept = &channels.kept[target];
+            assert_eq!((kept.clients.len(), kept.clients_ever), (1, SCHEMAS));
+        }
+        // Those of other tests are in there, too.
+        assert!(Service::alive().bytes < 32 << 20, "{:?}", Service::alive());
+    }
+
+    #[test]
+    fn a_target_gets_another_channel_when_one_has_had_many_services() {
+        let (_loop, grpc) = without_a_port();
+        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let target = Arc::from("petasos://127.0.0.1:1");
+        let kept = channels.channel(&target, &grpc, NOW).expect("it is a target");
+        kept.clients_ever = CLIENTS_MAX - 1;
+        let kept = channels.channel(&target, &grpc, NOW).expect("it is a target");
+        assert_eq!(std::mem::replace(&mut kept.clients_ever, CLIENTS_MAX), CLIENTS_MAX - 1);
+        let kept = channels.channel(&target, &grpc, NOW).expect("it is a target");
+        assert_eq!(kept.clients_ever, 0);
     }
 
     #[test]

@@ -24,9 +24,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use petasos::grpc::{ClientConfig, ClientTls, Keepalive, PemFiles, Refusals, ServerTls};
-use petasos::rt::ServiceInfo;
+use petasos::rt::ServiceRef;
 use petasos::{Channel, Credentials, Loop, Security, ServiceChoice, Status, TlsConfig};
 
+use super::known::Known;
 use super::mail::{Inbox, Said};
 use super::rooms::Rooms;
 pub use calling::Call;
@@ -148,15 +149,11 @@ impl Grpc {
         self.inbox.is_empty()
     }
 
-    /// Lets gRPC clients call these services, of which applications serve those now for which
-    /// `is_served` holds.
-    pub fn publish(
-        &self,
-        known: impl Iterator<Item = &'static ServiceInfo>,
-        is_served: impl Fn(&str) -> bool,
-    ) {
+    /// Lets gRPC clients call these services, of which applications serve those with a descriptor
+    /// now.
+    pub fn publish<'a>(&self, all: impl Iterator<Item = (&'a Arc<Known>, Option<ServiceRef>)>) {
         if let Some(port) = &self.port {
-            port.front.publish(known.collect(), is_served);
+            port.front.publish(all);
         }
     }
 

@@ -38,8 +38,8 @@ pub enum Said {
 
 /// A call that has come in.
 pub struct Begun {
-    pub service: &'static str,
-    pub method: &'static str,
+    pub service: Arc<str>,
+    pub method: Arc<str>,
     /// Of a unary call, in protobuf's encoding.
     pub message: Option<Vec<u8>>,
     pub metadata: Metadata,

@@ -6,7 +6,6 @@ use petasos::relay::{
     Arrived, Encoding, Event, Outcome, Received, Reply, RequestName, ServerSessionId, read_request,
     read_response, read_returned,
 };
-use petasos::untyped::Service;
 use petasos::{Metadata, Peer, PeerTransport, Status};
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
@@ -16,14 +15,15 @@ use petasos_service::{
     RemoteItem, RemoteOutcome, RouteIn,
 };
 
+use super::known::Known;
 use super::messages::{failure, message_in};
 use super::{Handle, Transport};
 use crate::names::take_caller;
 
 /// A method that is served for other hosts. Its place in the list is the token of its requests.
 struct Method {
-    service: &'static str,
-    method: &'static str,
+    service: Arc<str>,
+    method: Arc<str>,
     /// The types of requests and responses of which other hosts were told: they may send and get
     /// images of them.
     told: [Hash; 2],
@@ -48,7 +48,7 @@ pub struct Requests {
     /// answer may be an image.
     calls: Vec<Option<(RemoteCall, bool)>>,
     /// By the places of their sessions: who has called.
-    callers: Vec<Option<Known>>,
+    callers: Vec<Option<Callers>>,
     /// The names of services that are believed about who calls.
     believed: Vec<String>,
     /// Where they come in.
@@ -56,7 +56,7 @@ pub struct Requests {
 }
 
 /// The callers of a session.
-struct Known {
+struct Callers {
     session: ServerSessionId,
     caller: RemoteCaller,
     is_believed: bool,
@@ -108,12 +108,12 @@ impl Requests {
     }
 
     /// The tokens for requests of a service's methods, by their indexes.
-    pub fn tokens(&mut self, service: Service, binding: &Binding) -> Vec<u64> {
-        let info = service.info();
+    pub fn tokens(&mut self, service: &Known, binding: &Binding) -> Vec<u64> {
         let first = self.methods.len() as u64;
         // The binding's methods are in the order of their names, too.
-        for (method, bound) in info.methods.iter().zip(&binding.methods) {
-            let (service, method, told) = (info.name, method.name, binding.message_hashes(bound));
+        for (method, bound) in service.methods().zip(&binding.methods) {
+            let (service, method) = (service.name.clone(), method.clone());
+            let told = binding.message_hashes(bound);
             self.methods.push(Method { service, method, told, route: None });
         }
         (first..self.methods.len() as u64).collect()
@@ -135,7 +135,7 @@ impl Requests {
         if let Some(route) = route {
             return Ok(route.clone());
         }
-        let to = hub.route_in(self.listener, (service, method), false)?;
+        let to = hub.route_in(self.listener, (&**service, &**method), false)?;
         let [request, response] = to.message_hashes();
         let is_told = [request == told[0], response == told[1]];
         Ok(route.insert(Route { to, is_told }).clone())
@@ -157,7 +157,7 @@ impl Requests {
             let is_believed = self.is_believed(&of);
             let caller = self.remote_caller(hub, of, None);
             let (session, applications) = (arrived.session, Vec::new());
-            self.callers[place] = Some(Known { session, caller, is_believed, applications });
+            self.callers[place] = Some(Callers { session, caller, is_believed, applications });
         }
         let known = self.callers[place].as_ref().expect("it was just put there");
         match said {
@@ -397,6 +397,7 @@ pub fn refusal(status: Status) -> Reply {
 
 #[cfg(test)]
 mod tests {
+    use petasos::untyped::Service;
     use petasos_service::{Application, ApplicationLimits, RemoteLimits, SchemaLimits};
     use petasos_shm::{HeapKind, OwnedHeap};
 
@@ -426,10 +427,10 @@ mod tests {
         let binding = hub.exports(ListenerId::default()).pop().expect("it serves one");
         let service = Service::with_images(binding.types.schema(), &binding.service);
         let mut requests = Requests::default();
-        let service = service.expect("it is there");
-        let unused = requests.tokens(service, &binding);
+        let service = Known::of(service.expect("it is there").info());
+        let unused = requests.tokens(&service, &binding);
         requests.forget_tokens(unused.len());
-        let tokens = requests.tokens(service, &binding);
+        let tokens = requests.tokens(&service, &binding);
         assert_eq!(tokens, unused);
         let route = requests.route(&mut hub, tokens[2]).expect("it is served");
         assert_eq!(route.is_told, [true, true]);

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use petasos::rt::{self, MethodInfo, MethodKind, ServiceInfo};
+use petasos::rt::{self, MethodKind, ServiceRef};
 use petasos::untyped::{Payload, Service};
 use petasos::{Peer, Request, Response, Sender, Status, Streaming};
 
+use super::known::Known;
 use super::mail::{Begun, Inbox, Item, Port, Said, along};
 use super::relayed::Caller;
 use super::rooms::Room;
@@ -13,19 +14,20 @@ use super::rooms::Room;
 /// A service that some application of this host serves.
 pub struct Served {
     pub service: Service,
+    /// Its names, which its handlers use: they keep no schema.
+    pub known: Arc<Known>,
     pub inbox: Arc<Inbox>,
     /// Of its methods' requests, by the methods' indexes.
     pub tokens: Vec<u64>,
 }
 
 impl rt::Service for Served {
-    fn info(&self) -> &'static ServiceInfo {
-        self.service.info()
+    fn info(&self) -> ServiceRef {
+        self.service.info().clone()
     }
 
     fn methods(self, methods: &mut rt::Methods) {
-        let info = self.service.info();
-        for method in info.methods {
+        for method in self.service.info().methods() {
             if method.kind == MethodKind::Unary {
                 // The loop has neither workers nor interceptors: all requests are events.
                 let call = |inbox: Arc<Inbox>, _: Request<Payload>| async {
@@ -35,10 +37,13 @@ impl rt::Service for Served {
                 let token = self.tokens[usize::from(method.index)];
                 methods.relayed(method.index, token, &self.inbox, call);
             } else {
-                let of = Of { info, method };
-                let call = move |inbox: Arc<Inbox>, requests, responses| async move {
-                    let done = of.streams(&inbox, requests, responses).await;
-                    (inbox, done)
+                let of = Of { known: self.known.clone(), method: method.index };
+                let call = move |inbox: Arc<Inbox>, requests, responses| {
+                    let of = of.clone();
+                    async move {
+                        let done = of.streams(&inbox, requests, responses).await;
+                        (inbox, done)
+                    }
                 };
                 methods.bidirectional(method.index, &self.inbox, call);
             }
@@ -47,10 +52,11 @@ impl rt::Service for Served {
 }
 
 /// A method of a service.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Of {
-    info: &'static ServiceInfo,
-    method: &'static MethodInfo,
+    known: Arc<Known>,
+    /// Its index.
+    method: u16,
 }
 
 /// Says that a call's future is gone.
@@ -87,9 +93,9 @@ impl Of {
         along(upload(&call.port, inbox, requests), download(&call.port, inbox, responses)).await
     }
 
-    fn begun(self, peer: Option<Peer>) -> Begun {
+    fn begun(&self, peer: Option<Peer>) -> Begun {
         let Caller { name: peer, is_proved, is_sealed } = Caller::of(peer);
-        let (service, method) = (self.info.name, self.method.name);
+        let (service, method) = self.known.names(self.method);
         let (message, timeout) = (None, None);
         let metadata = Default::default();
         Begun { service, method, message, metadata, timeout, peer, is_proved, is_sealed }

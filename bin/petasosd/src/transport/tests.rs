@@ -1,4 +1,5 @@
-//! Streams whose applications do not read: what the transport does meanwhile is counted.
+//! Streams whose applications do not read: what the transport does meanwhile is counted. And what
+//! tests of the parts need.
 
 use petasos::{PacketTransport, Security};
 use petasos_abi::{CallNumber, Descriptor, Side};
@@ -7,19 +8,68 @@ use petasos_shm::{HeapKind, OwnedHeap};
 
 use super::*;
 
-type TestHub = Hub<(OwnedHeap, OwnedHeap)>;
+pub(super) type TestHub = Hub<(OwnedHeap, OwnedHeap)>;
 
-const NOW: Time = Time::from_nanos(1);
+pub(super) const NOW: Time = Time::from_nanos(1);
 
-struct World {
-    hub: TestHub,
-    transport: Transport,
+/// The schema of the tests.
+fn managed() -> Vec<u8> {
+    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
+    let schema = petasos_schema::compile(["managed.proto"], [protos], &Default::default());
+    schema.expect("the schema compiles").schema.encode()
+}
+
+/// As many schemas as these have more than 64 MiB.
+pub(super) const SCHEMAS: usize = 280;
+
+/// A schema of a little less than 256 KiB with the service `churn.S` and this number. Gives both.
+pub(super) fn long_schema(number: usize) -> (Vec<u8>, String) {
+    let long = "x".repeat(250 << 10);
+    let text = format!(
+        "syntax = \"proto2\";\npackage churn;\n\
+         message Long {{ optional string text = 1 [default = \"{number}{long}\"]; }}\n\
+         service S{number} {{ rpc Do(Long) returns (Long); }}\n"
+    );
+    let thread = std::thread::current().id();
+    let folder = format!("petasosd-churn-{}-{thread:?}", std::process::id());
+    let folder = std::env::temp_dir().join(folder);
+    std::fs::create_dir_all(&folder).expect("there is room for a folder");
+    std::fs::write(folder.join("churn.proto"), text).expect("there is room for a file");
+    let compiled = petasos_schema::compile(["churn.proto"], [&folder], &Default::default());
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    let schema = compiled.expect("it is well-formed").schema.encode();
+    assert!(schema.len() * SCHEMAS > 64 << 20);
+    (schema, format!("churn.S{number}"))
+}
+
+/// An application that serves a service under a name.
+pub(super) fn attach(
+    hub: &mut TestHub,
+    (schema, service): (&[u8], &str),
+    name: &str,
+) -> petasos_engine::Application {
+    let heaps = [HeapKind::Send, HeapKind::Receive].map(|kind| {
+        let mut heap = OwnedHeap::reserve(kind, 1 << 20).expect("there are addresses");
+        heap.grow(1 << 16).expect("there is memory");
+        heap
+    });
+    let number = hub.next_number();
+    let limits = ApplicationLimits { grant_bytes: 2048, ..ApplicationLimits::default() };
+    hub.add(Application::new(number, name, heaps.into(), limits, 1));
+    hub.bind(number, schema, service, true).expect("the service is there");
+    hub.serve(number, name).expect("the name is free");
+    number
+}
+
+pub(super) struct World {
+    pub(super) hub: TestHub,
+    pub(super) transport: Transport,
     server: petasos_engine::Application,
 }
 
 impl World {
     /// An application that serves, and takes two short messages of a stream before it reads.
-    fn new() -> World {
+    pub(super) fn new() -> World {
         let mut hub = TestHub::new(SchemaLimits::default());
         let listen = Some("127.0.0.1:0".parse().expect("an address"));
         let config = One {
@@ -35,24 +85,12 @@ impl World {
         };
         let transport = Transport::new(config, None).expect("loopback has ports");
         hub.allow_remote(RemoteLimits::default());
-        let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
-        let schema = petasos_schema::compile(["managed.proto"], [protos], &Default::default());
-        let schema = schema.expect("the schema compiles").schema.encode();
-        let heaps = [HeapKind::Send, HeapKind::Receive].map(|kind| {
-            let mut heap = OwnedHeap::reserve(kind, 1 << 20).expect("there are addresses");
-            heap.grow(1 << 16).expect("there is memory");
-            heap
-        });
-        let server = hub.next_number();
-        let limits = ApplicationLimits { grant_bytes: 2048, ..ApplicationLimits::default() };
-        hub.add(Application::new(server, "server", heaps.into(), limits, 1));
-        hub.bind(server, &schema, "managed.Work", true).expect("the service is there");
-        hub.serve(server, "work").expect("the name is free");
+        let server = attach(&mut hub, (&managed(), "managed.Work"), "work");
         World { hub, transport, server }
     }
 
     /// Turns both until nothing moves. Gives how often.
-    fn run(&mut self) -> usize {
+    pub(super) fn run(&mut self) -> usize {
         for turns in 0..1000 {
             let World { hub, transport, .. } = self;
             let has_moved = hub.turn(NOW);
@@ -80,8 +118,8 @@ impl World {
         self.say(Said::Begun(
             port.clone(),
             Box::new(Begun {
-                service: "managed.Work",
-                method: "Chat",
+                service: "managed.Work".into(),
+                method: "Chat".into(),
                 message: None,
                 metadata: <_>::default(),
                 timeout: None,

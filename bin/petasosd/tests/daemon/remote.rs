@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::grpc::GrpcConfig;
-use petasos::rt::{self, MethodKind, ServiceInfo};
+use petasos::rt::{self, MethodKind, ServiceRef};
 use petasos::untyped::{Client as Untyped, Payload, Service};
 use petasos::{Channel, Code, Msg, Request, Response, Sender, Server, Status, Streaming, block_on};
 use petasos_abi::{CallNumber, Descriptor};
@@ -266,7 +266,7 @@ impl Plain {
     }
 
     fn client(&self, address: &str) -> Untyped {
-        Untyped::new(&block_on(Channel::connect(address)).unwrap(), self.service)
+        Untyped::new(&block_on(Channel::connect(address)).unwrap(), self.service.clone())
     }
 }
 
@@ -333,12 +333,12 @@ struct Greets {
 }
 
 impl rt::Service for Greets {
-    fn info(&self) -> &'static ServiceInfo {
-        self.plain.service.info()
+    fn info(&self) -> ServiceRef {
+        self.plain.service.info().clone()
     }
 
     fn methods(self, methods: &mut rt::Methods) {
-        for method in self.info().methods {
+        for method in self.info().methods() {
             match method.kind {
                 MethodKind::Unary => {
                     let greet = |plain: Arc<Plain>, request: Request<Payload>| async move {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use petasos::rt::{self, MethodKind, ServiceInfo};
+use petasos::rt::{self, MethodKind, ServiceRef};
 use petasos::untyped::{Client, Payload, Service};
 use petasos::{Loop, Msg, Request, Response, Sender, Server, Status, Streaming};
 
@@ -12,7 +12,7 @@ use crate::support::{Daemon, Worker};
 /// The service as its schema describes it.
 pub fn described() -> Service {
     let info = rt::Service::info(&WorkServer::new(Worker));
-    Service::described(info.module.schema(), info.name).unwrap()
+    Service::described(info.module().schema(), info.name()).unwrap()
 }
 
 /// The service as two of its methods' names describe it.
@@ -46,13 +46,13 @@ pub fn item_of(payload: &Payload) -> Msg<Item> {
 struct Bytes(Service);
 
 impl rt::Service for Bytes {
-    fn info(&self) -> &'static ServiceInfo {
-        self.0.info()
+    fn info(&self) -> ServiceRef {
+        self.0.info().clone()
     }
 
     fn methods(self, methods: &mut rt::Methods) {
-        let (info, state) = (self.0.info(), Arc::new(()));
-        for method in info.methods {
+        let state = Arc::new(());
+        for method in self.0.info().methods() {
             match (method.name, method.kind) {
                 // A text that is no UTF-8, which bytes can be and an item cannot.
                 ("Fail", _) => {

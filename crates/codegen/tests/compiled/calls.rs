@@ -22,6 +22,31 @@ pub struct ServiceInfo {
     pub methods: &'static [MethodInfo],
 }
 
+/// What is known of a service, as it is kept.
+#[derive(Clone, Copy)]
+pub struct ServiceRef(&'static ServiceInfo);
+
+impl ServiceRef {
+    /// A service of generated code.
+    pub const fn of(info: &'static ServiceInfo) -> ServiceRef {
+        ServiceRef(info)
+    }
+}
+
+impl Deref for ServiceRef {
+    type Target = ServiceInfo;
+
+    fn deref(&self) -> &ServiceInfo {
+        self.0
+    }
+}
+
+impl From<&'static ServiceInfo> for ServiceRef {
+    fn from(info: &'static ServiceInfo) -> ServiceRef {
+        ServiceRef(info)
+    }
+}
+
 /// What is known of a method.
 #[derive(Debug, PartialEq)]
 #[allow(missing_docs, reason = "named as in the schema")]
@@ -97,7 +122,7 @@ impl<T: Message> Sender<T> {
 /// What is served.
 pub trait Service {
     /// The service.
-    fn info(&self) -> &'static ServiceInfo;
+    fn info(&self) -> ServiceRef;
     /// Adds the methods.
     fn methods(self, methods: &mut Methods);
 }
@@ -173,14 +198,14 @@ pub struct Channel;
 
 impl Channel {
     /// Binds a service.
-    pub fn bind(&self, service: &'static ServiceInfo) -> ServiceClient {
-        ServiceClient(service)
+    pub fn bind(&self, service: impl Into<ServiceRef>) -> ServiceClient {
+        ServiceClient(service.into())
     }
 }
 
 /// A service that was bound.
 #[derive(Clone)]
-pub struct ServiceClient(&'static ServiceInfo);
+pub struct ServiceClient(ServiceRef);
 
 /// A call: here, no more than the name of what was called.
 pub struct Call<T>(pub String, pub PhantomData<T>);
@@ -202,7 +227,7 @@ impl<T> Call<T> {
 impl ServiceClient {
     /// Calls a method.
     pub fn unary<Q: Message, P: Message>(&self, index: u16, _: Request<Q>) -> Unary<P> {
-        Call::of(self.0, index)
+        Call::of(&self.0, index)
     }
 
     /// Calls a method.
@@ -211,12 +236,12 @@ impl ServiceClient {
         index: u16,
         _: Request<Q>,
     ) -> Opening<Streaming<P>> {
-        Call::of(self.0, index)
+        Call::of(&self.0, index)
     }
 
     /// Calls a method.
     pub fn client_streaming<Q: Message, P: Message>(&self, index: u16) -> Upload<Q, P> {
-        Call::of(self.0, index)
+        Call::of(&self.0, index)
     }
 
     /// Calls a method.
@@ -224,6 +249,6 @@ impl ServiceClient {
         &self,
         index: u16,
     ) -> Opening<(Sender<Q>, Streaming<P>)> {
-        Call::of(self.0, index)
+        Call::of(&self.0, index)
     }
 }

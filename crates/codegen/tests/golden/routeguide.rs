@@ -375,8 +375,8 @@ mod generated {
     }
 
     impl<T: Later> calls::Service for LaterServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &LATER_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&LATER_INFO)
         }
 
         fn methods(self, _: &mut calls::Methods) {}
@@ -477,8 +477,8 @@ mod generated {
     }
 
     impl<T: RouteGuide> calls::Service for RouteGuideServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &ROUTE_GUIDE_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&ROUTE_GUIDE_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

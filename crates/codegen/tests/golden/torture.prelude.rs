@@ -533,8 +533,8 @@ mod generated {
     }
 
     impl<T: Calls> calls::Service for CallsServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &CALLS_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&CALLS_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

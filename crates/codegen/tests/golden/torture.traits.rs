@@ -341,8 +341,8 @@ mod generated {
     }
 
     impl<T: Arc> calls::Service for ArcServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &ARC_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&ARC_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {
@@ -417,8 +417,8 @@ mod generated {
     }
 
     impl<H: T> calls::Service for TServer<H> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &T_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&T_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

@@ -24,6 +24,7 @@ use petasos_attach::Attachment;
 use petasos_base::Time;
 use petasos_call::{Hash, ServiceError};
 use petasos_endpoint::{CallId, Context, ExternalLimits, Notifier, SessionId};
+use petasos_message::ModuleRef;
 
 use crate::asks::Asked;
 use crate::buffers::ProgramBuffers;
@@ -127,15 +128,15 @@ impl Carrier {
         self.buffers.clone()
     }
 
-    /// Lets a service be called. `schema` is its schema in compact form. Calls of a service without
-    /// a schema are refused when it is bound.
+    /// Lets a service of this schema be called. Calls of a service without a schema are refused
+    /// when it is bound.
     ///
     /// # Errors
     /// See [`ServiceError`].
     pub fn call(
         &mut self,
         described: &Description<'_>,
-        schema: &'static [u8],
+        schema: &ModuleRef,
     ) -> Result<(), ServiceError> {
         if described.hash == NO_SCHEMA {
             return Ok(());
@@ -145,7 +146,7 @@ impl Carrier {
 
     /// Serves a service, whose methods have numbers from `first` on in the loop. Without a schema
     /// it cannot be served, and [`Carrier::is_serving`] says so.
-    pub fn serve(&mut self, described: &Description<'_>, schema: &'static [u8], first: u16) {
+    pub fn serve(&mut self, described: &Description<'_>, schema: &ModuleRef, first: u16) {
         if described.hash == NO_SCHEMA {
             self.undescribed = Some(format!("{}: {UNDESCRIBED}", described.name));
             return;

@@ -556,8 +556,8 @@ mod generated {
     }
 
     impl<T: RouteGuide> calls::Service for RouteGuideServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &ROUTE_GUIDE_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&ROUTE_GUIDE_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

@@ -10,7 +10,7 @@ mod builder;
 use core::fmt;
 use std::sync::Arc;
 
-use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_runtime::ChannelShared;
 
@@ -55,8 +55,13 @@ impl Channel {
         Buffer::new(shared.and_then(|buffers| buffers.allocate(bytes)), bytes)
     }
 
-    /// Binds a service to this channel.
-    pub fn bind(&self, service: &'static ServiceInfo) -> ServiceClient {
+    /// Binds a service to this channel, which keeps its descriptor until it
+    /// [lets go](Channel::let_go) of it.
+    pub fn bind(&self, service: impl Into<ServiceRef>) -> ServiceClient {
+        self.bound(&service.into())
+    }
+
+    fn bound(&self, service: &ServiceRef) -> ServiceClient {
         match &self.transport {
             Transport::Datagrams(shared) => {
                 let (place, defaults) = shared.info.place(service);
@@ -69,6 +74,23 @@ impl Channel {
                 let around = self.chain.around_grpc(service);
                 ServiceClient::over_grpc(self.transport.clone(), service, defaults, around)
             }
+        }
+    }
+
+    /// Undoes a [`bind`](Channel::bind) of a service, for which no more calls are begun. If it was
+    /// undone as often as it was made, the channel lets go of the service, so that its descriptor
+    /// can be freed: for a program that calls ever new services
+    /// ([`untyped::Service`](crate::untyped::Service)) through one channel. Until the channel is
+    /// dropped, it keeps a few words of each.
+    ///
+    /// Calls that were sent go on, and so do those in sessions that have bound the service before.
+    /// Others end with `FAILED_PRECONDITION`. The service may be bound again.
+    pub fn let_go(&self, service: &ServiceRef) {
+        match &self.transport {
+            Transport::Datagrams(shared) => shared.info.let_go(service),
+            // Clients over gRPC have copies of the names.
+            #[cfg(feature = "grpc")]
+            Transport::Grpc(_) => {}
         }
     }
 }

@@ -55,11 +55,11 @@ impl Router {
         let mut methods = HashMap::new();
         for Prepared { info, methods: calls } in services {
             let around = placed.chain.around(info);
-            for (of, method) in info.methods.iter().zip(calls) {
-                let workers = placed.workers(info.name, of.name).cloned();
+            for (of, method) in info.methods().zip(calls) {
+                let workers = placed.workers(info.name(), of.name).cloned();
                 let hooks = around.clone().map(|around| (around, of.index));
                 let route = Route { method: method.clone(), workers, hooks };
-                methods.insert(format!("/{}/{}", info.name, of.name), route);
+                methods.insert(format!("/{}/{}", info.name(), of.name), route);
             }
         }
         Router { methods, others: HashMap::new() }

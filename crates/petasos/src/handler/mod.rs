@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use petasos_call::Status;
 use petasos_message::Message;
-use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::intercept::{Chain, Hooks};
 use petasos_rpc::request::{Request, Response};
 
@@ -28,7 +28,7 @@ use petasos_runtime::{Runtime, ServeError};
 /// A service that can be served. Generated code implements this for each service.
 pub trait Service {
     /// The description of the service.
-    fn info(&self) -> &'static ServiceInfo;
+    fn info(&self) -> ServiceRef;
     /// Adds all methods of the service.
     fn methods(self, methods: &mut Methods);
 }
@@ -59,7 +59,7 @@ pub(crate) struct Serving<'a> {
 
 /// A service, independent of any loop.
 pub(crate) struct Prepared {
-    pub(crate) info: &'static ServiceInfo,
+    pub(crate) info: ServiceRef,
     /// By index.
     pub(crate) methods: Vec<Arc<dyn AnyMethod>>,
 }
@@ -69,16 +69,16 @@ impl Prepared {
         let info = service.info();
         let mut methods = Methods::default();
         service.methods(&mut methods);
-        let methods = methods.into_ordered(info.methods.len()).ok_or(ServeError::Methods)?;
+        let methods = methods.into_ordered(info.methods().len()).ok_or(ServeError::Methods)?;
         Ok(Prepared { info, methods })
     }
 
     /// Serves all methods in a loop.
     pub(crate) fn serve_in(&self, runtime: &Runtime, placed: &Placed) -> Result<(), ServeError> {
-        let around = placed.chain.around(self.info);
-        runtime.serve(self.info, |at, shared, kind| {
-            let of = &self.info.methods[at];
-            let workers = placed.workers(self.info.name, of.name);
+        let around = placed.chain.around(&self.info);
+        runtime.serve(&self.info, |at, shared, kind| {
+            let of = self.info.method(at as u16);
+            let workers = placed.workers(self.info.name(), of.name);
             let hooks = around.clone().map(|around| (around, of.index));
             self.methods[at].local(Serving { shared, kind, workers, hooks })
         })

@@ -275,7 +275,7 @@ impl ServerBuilder {
     fn check_grpc_services(&self) -> Result<(), StartError> {
         for (at, GrpcService { name, .. }) in self.grpc_services.iter().enumerate() {
             let earlier = self.grpc_services[..at].iter().map(|service| &*service.name);
-            let mut others = self.services.iter().map(|service| service.info.name).chain(earlier);
+            let mut others = self.services.iter().map(|service| service.info.name()).chain(earlier);
             if others.any(|other| other == name) {
                 return Err(StartError::GrpcServiceTwice(name.clone()));
             }
@@ -292,8 +292,8 @@ impl ServerBuilder {
     fn check_placed(&self) -> Result<(), StartError> {
         for path in &self.on_workers {
             let is_served = self.services.iter().any(|service| {
-                let mut names = service.info.methods.iter().map(|method| method.name);
-                names.any(|name| path.split_once('/') == Some((service.info.name, name)))
+                let mut names = service.info.methods().map(|method| method.name);
+                names.any(|name| path.split_once('/') == Some((service.info.name(), name)))
             });
             if !is_served {
                 return Err(StartError::NoSuchMethod(path.clone()));
@@ -305,7 +305,7 @@ impl ServerBuilder {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.services.iter().map(|service| service.info.name).collect();
+        let names: Vec<&str> = self.services.iter().map(|service| service.info.name()).collect();
         let mut debug = f.debug_struct("ServerBuilder");
         debug.field("services", &names).field("listen", &self.listen).finish_non_exhaustive()
     }

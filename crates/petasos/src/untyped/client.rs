@@ -31,14 +31,13 @@ pub type Both = (Sender<Payload>, Streaming<Payload>);
 impl Client {
     /// A client for `service` over `channel`.
     pub fn new(channel: &Channel, service: Service) -> Client {
-        Client { service, bound: channel.bind(service.info()) }
+        let bound = channel.bind(service.info());
+        Client { service, bound }
     }
 
     /// The method with this name.
-    pub fn method(&self, name: &str) -> Option<&'static MethodInfo> {
-        let methods = self.service.info().methods;
-        let at = methods.binary_search_by(|method| method.name.cmp(name)).ok()?;
-        Some(&methods[at])
+    pub fn method(&self, name: &str) -> Option<MethodInfo<'_>> {
+        self.service.info().method_by_name(name)
     }
 
     /// Calls a unary method. The call has started when this returns.

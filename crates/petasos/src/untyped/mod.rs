@@ -31,4 +31,4 @@ mod client;
 
 pub use client::{Both, Client, NoSuchMethod};
 #[doc(inline)]
-pub use petasos_rpc::dynamic::{NameError, Payload, Service};
+pub use petasos_rpc::dynamic::{Alive, NameError, Payload, Service};

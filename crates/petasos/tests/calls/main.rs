@@ -44,3 +44,4 @@ mod security;
 mod server;
 mod threads;
 mod unary;
+mod untyped;

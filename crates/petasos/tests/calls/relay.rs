@@ -7,7 +7,7 @@ use petasos::relay::{
     Arrived, CallKey, Encoding, Event, RelayedCall, Reply, RequestName, read_request,
     read_response, read_returned,
 };
-use petasos::rt::{self, MethodInfo, ServiceInfo};
+use petasos::rt::{self, MethodInfo, ServiceRef};
 use petasos::untyped::{NameError, Payload, Service};
 use petasos::{Code, Codec, Metadata, Request, Response, ServiceClient, Status};
 use petasos_message::{Image, ROOM_BYTES};
@@ -24,19 +24,19 @@ const GREET: u64 = FIRST + 1;
 struct Passed(Service);
 
 impl rt::Service for Passed {
-    fn info(&self) -> &'static ServiceInfo {
-        self.0.info()
+    fn info(&self) -> ServiceRef {
+        self.0.info().clone()
     }
 
     fn methods(self, methods: &mut rt::Methods) {
         let info = self.0.info();
         let service = Arc::new(());
-        for MethodInfo { index, .. } in info.methods {
+        for MethodInfo { index, .. } in info.methods() {
             let otherwise = |service, _: Request<Payload>| async {
                 let elsewhere = Status::internal("it came another way");
                 (service, Err::<Response<Payload>, _>(elsewhere))
             };
-            methods.relayed(*index, FIRST + u64::from(*index), &service, otherwise);
+            methods.relayed(index, FIRST + u64::from(index), &service, otherwise);
         }
     }
 }
@@ -63,7 +63,7 @@ impl Relay {
         let typed = world.client.clone();
         let info = rt::Service::info(&GreeterServer::new(world.service.clone()));
         let [server, client] = [server, client]
-            .map(|make| make(info.module.schema(), info.name).expect("the schema has it"));
+            .map(|make| make(info.module().schema(), info.name()).expect("the schema has it"));
         world.event_loop.serve(Passed(server)).expect("it is the only service");
         let untyped = world.event_loop.channel_to_itself().bind(client.info());
         assert!(untyped.is_relayed());

@@ -341,8 +341,8 @@ mod generated {
     }
 
     impl<T: Flow> calls::Service for FlowServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &FLOW_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&FLOW_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

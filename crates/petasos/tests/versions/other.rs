@@ -144,8 +144,8 @@ mod generated {
     }
 
     impl<T: Greeter> calls::Service for GreeterServer<T> {
-        fn info(&self) -> &'static calls::ServiceInfo {
-            &GREETER_INFO
+        fn info(&self) -> calls::ServiceRef {
+            calls::ServiceRef::of(&GREETER_INFO)
         }
 
         fn methods(self, methods: &mut calls::Methods) {

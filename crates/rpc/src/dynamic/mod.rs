@@ -6,6 +6,7 @@ mod generated;
 mod payload;
 mod service;
 
+pub use crate::descriptors::Alive;
 pub use generated::Payload;
 pub use service::{NameError, Service};
 pub use service::{find_by_name, is_untyped, layout_of};

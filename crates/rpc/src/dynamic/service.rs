@@ -1,22 +1,23 @@
 //! Services that are only known at run time.
 //!
-//! Typed calls use descriptors that live as long as the program, and so do these. Equal services
-//! share one descriptor.
-
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+//! Their descriptors are shared by equal services and freed with the last of these
+//! (`descriptors::owned`).
 
 use petasos_call::{MethodMatch, UNARY_ONLY};
-use petasos_message::{Message, Module};
+use petasos_message::{Message, Module, ModuleRef};
 use petasos_schema::{LAYOUT_VERSION, Method, Schema};
 
 use super::Payload;
-use crate::descriptors::{Idempotency, MethodInfo, MethodKind, ServiceInfo};
+use crate::descriptors::{
+    Alive, Described, DescribedMethod, Idempotency, MethodKind, ServiceRef, alive,
+};
 
-/// A service and some of its methods. Its descriptor is never freed, but asking for the same
-/// service again adds no new one.
-#[derive(Clone, Copy, Debug)]
-pub struct Service(&'static ServiceInfo);
+/// A service and some of its methods. Equal ones share a descriptor, which is freed when nothing
+/// uses it any more. Besides these values and clients, that are: channels to which it was bound,
+/// until they [let go](crate::settings::ChannelInfo::let_go) of it; servers; interceptors that
+/// count calls; and, for its schema, loops whose calls go through the managed service of the host.
+#[derive(Clone, Debug)]
+pub struct Service(ServiceRef);
 
 /// Why there is no such service. The program's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,79 +32,11 @@ pub enum NameError {
     /// The schema has no such service.
     #[error("the schema has no service `{0}`")]
     NoService(String),
-    /// There are more than 65,534 methods, more than 65,536 different services in this process, or
-    /// more than 64 MiB of their schemas and names.
+    /// There are more than 65,534 methods; or, with this one, more than 65,536 different services
+    /// would be in use in this process, or 64 MiB of their schemas and names. There is room again
+    /// when others are dropped.
     #[error("too many methods or services")]
     TooMany,
-}
-
-/// The most services in a process, so that names from outside cannot fill its memory.
-const SERVICES_MAX: usize = 1 << 16;
-/// The most bytes of their schemas and names.
-const BYTES_MAX: usize = 64 << 20;
-
-/// The properties by which services differ.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    name: String,
-    hash: [u8; 16],
-    methods: Vec<(String, u8, u8)>,
-    has_images: bool,
-}
-
-/// All services so far.
-static SERVICES: Mutex<Table> = Mutex::new(Table::new(BYTES_MAX));
-
-/// Services that are known. Their descriptors live as long as the program.
-struct Table {
-    services: BTreeMap<Key, &'static ServiceInfo>,
-    /// Bytes of schemas and names.
-    bytes: usize,
-    bytes_max: usize,
-}
-
-impl Table {
-    const fn new(bytes_max: usize) -> Table {
-        Table { services: BTreeMap::new(), bytes: 0, bytes_max }
-    }
-
-    /// The service of a key. Its methods are in the order of their names.
-    fn get(
-        &mut self,
-        key: Key,
-        methods: &[(&str, MethodKind, Idempotency)],
-        schema: impl FnOnce() -> Option<Vec<u8>>,
-    ) -> Result<Service, NameError> {
-        if let Some(known) = self.services.get(&key) {
-            return Ok(Service(known));
-        }
-        let is_full = self.services.len() >= SERVICES_MAX;
-        if is_full || methods.len() >= usize::from(u16::MAX) {
-            return Err(NameError::TooMany);
-        }
-        let schema = schema();
-        let names: usize = methods.iter().map(|(name, ..)| name.len()).sum();
-        // Names are there twice: in the key, and in the descriptor.
-        let bytes = schema.as_ref().map_or(0, Vec::len) + 2 * (key.name.len() + names);
-        if self.bytes + bytes > self.bytes_max {
-            return Err(NameError::TooMany);
-        }
-        self.bytes += bytes;
-        let module: &'static Module = match schema {
-            Some(schema) => Box::leak(Box::new(Module::new(Vec::leak(schema)))),
-            None => Payload::TYPE.module,
-        };
-        let methods = methods.iter().enumerate().map(|(index, (name, kind, idempotency))| {
-            let name: &'static str = String::leak((*name).to_owned());
-            MethodInfo { name, index: index as u16, kind: *kind, idempotency: *idempotency }
-        });
-        let methods: &'static [MethodInfo] = Vec::leak(methods.collect());
-        let (name, hash) = (String::leak(key.name.clone()), key.hash);
-        let info: &'static ServiceInfo =
-            Box::leak(Box::new(ServiceInfo { module, index: 0, name, hash, methods }));
-        self.services.insert(key, info);
-        Ok(Service(info))
-    }
 }
 
 impl Service {
@@ -114,7 +47,7 @@ impl Service {
     /// See [`NameError`].
     pub fn named(name: &str, methods: &[(&str, MethodKind)]) -> Result<Service, NameError> {
         let infos = methods.iter().map(|(name, kind)| (*name, *kind, Idempotency::Unknown));
-        service(name, [0; 16], infos.collect(), false, || None)
+        service(name, [0; 16], infos.collect(), false, || Payload::TYPE.module.into())
     }
 
     /// A service of a schema, with all its methods. A server with the same service need not send
@@ -140,12 +73,18 @@ impl Service {
         let (_, known) = found.ok_or_else(|| NameError::NoService(name.to_owned()))?;
         let methods = known.methods().iter();
         let methods = methods.map(|method| (method.name(), kind(method), idempotency(method)));
-        service(name, known.hash().to_bytes(), methods.collect(), images, || Some(schema.encode()))
+        let module = || Module::owned(schema.encode()).into();
+        service(name, known.hash().to_bytes(), methods.collect(), images, module)
     }
 
-    /// The descriptor, as generated code would have it.
-    pub fn info(self) -> &'static ServiceInfo {
-        self.0
+    /// The descriptor.
+    pub fn info(&self) -> &ServiceRef {
+        &self.0
+    }
+
+    /// What there is in this process of services like these, and is in use.
+    pub fn alive() -> Alive {
+        alive()
     }
 }
 
@@ -154,7 +93,7 @@ fn service(
     hash: [u8; 16],
     mut methods: Vec<(&str, MethodKind, Idempotency)>,
     has_images: bool,
-    schema: impl FnOnce() -> Option<Vec<u8>>,
+    module: impl FnOnce() -> ModuleRef,
 ) -> Result<Service, NameError> {
     methods.sort_by_key(|(name, ..)| *name);
     let names = methods.iter().map(|(name, ..)| *name);
@@ -169,10 +108,16 @@ fn service(
     if let Some(pair) = methods.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(NameError::Twice(pair[0].0.to_owned()));
     }
-    let parts =
-        methods.iter().map(|(name, kind, level)| ((*name).to_owned(), *kind as u8, *level as u8));
-    let key = Key { name: name.to_owned(), hash, methods: parts.collect(), has_images };
-    SERVICES.lock().expect("nothing panics under the lock").get(key, &methods, schema)
+    if methods.len() >= usize::from(u16::MAX) {
+        return Err(NameError::TooMany);
+    }
+    let methods = methods.into_iter().map(|(name, kind, idempotency)| {
+        let name = name.into();
+        DescribedMethod { name, kind, idempotency }
+    });
+    let described = Described { name: name.into(), hash, methods: methods.collect(), has_images };
+    let service = ServiceRef::described(described, module);
+    service.map(Service).map_err(|_| NameError::TooMany)
 }
 
 /// Whether a text is an identifier, or several joined by dots.
@@ -202,23 +147,15 @@ fn idempotency(method: &Method) -> Idempotency {
     }
 }
 
-/// Whether a service was made here, so that its messages are not of types of this process. Only
-/// called at binds.
-pub fn is_untyped(info: &ServiceInfo) -> bool {
-    has_images(info).is_some()
+/// Whether a service was made here, so that its messages are not of types of this process.
+pub fn is_untyped(service: &ServiceRef) -> bool {
+    service.has_images().is_some()
 }
 
-/// Of a service that was made here: whether messages of unary methods may be images.
-fn has_images(info: &ServiceInfo) -> Option<bool> {
-    let services = SERVICES.lock().expect("nothing panics under the lock");
-    let mut services = services.services.iter();
-    services.find(|(_, known)| core::ptr::eq(**known, info)).map(|(key, _)| key.has_images)
-}
-
-/// The native layout in which messages of a service may travel (R2). Only called at binds.
-pub fn layout_of(info: &ServiceInfo) -> u16 {
+/// The native layout in which messages of a service may travel (R2).
+pub fn layout_of(service: &ServiceRef) -> u16 {
     let version = LAYOUT_VERSION as u16;
-    match has_images(info) {
+    match service.has_images() {
         None => version,
         Some(true) => version | UNARY_ONLY,
         Some(false) => 0,
@@ -228,18 +165,20 @@ pub fn layout_of(info: &ServiceInfo) -> u16 {
 /// Binds a service that is known only by names: finds its methods at a server (R3). `None` if there
 /// is a schema to compare.
 pub fn find_by_name(
-    info: &ServiceInfo,
+    ours: &ServiceRef,
     theirs: &Schema,
 ) -> Option<Result<Vec<Option<MethodMatch>>, String>> {
-    if !core::ptr::eq(info.module, Payload::TYPE.module) {
+    let ModuleRef::Static(module) = ours.module() else { return None };
+    if !core::ptr::eq(module, Payload::TYPE.module) {
         return None;
     }
-    let Some((_, service)) = theirs.service_by_name(info.name) else {
-        return Some(Err(format!("the server's schema has no service `{}`", info.name)));
+    let name = ours.name();
+    let Some((_, service)) = theirs.service_by_name(name) else {
+        return Some(Err(format!("the server's schema has no service `{name}`")));
     };
     let methods = service.methods();
-    let mut matched = Vec::with_capacity(info.methods.len());
-    for wanted in info.methods {
+    let mut matched = Vec::with_capacity(ours.methods().len());
+    for wanted in ours.methods() {
         let index = methods.binary_search_by(|method| method.name().cmp(wanted.name)).ok();
         if let Some(index) = index
             && kind(&methods[index]) != wanted.kind
@@ -252,23 +191,4 @@ pub fn find_by_name(
         matched.push(index.map(place));
     }
     Some(Ok(matched))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_of_services_is_bounded_and_equal_ones_are_kept_once() {
-        let mut table = Table::new(1000);
-        let mut get = |name: &str, bytes: usize| {
-            let (name, hash, methods) = (name.to_owned(), [1; 16], vec![]);
-            let key = Key { name, hash, methods, has_images: false };
-            table.get(key, &[], || Some(vec![0; bytes])).map(Service::info)
-        };
-        let first = get("a", 900).expect("there is room");
-        assert!(core::ptr::eq(first, get("a", 900).expect("it is there")));
-        assert_eq!(get("b", 200).err(), Some(NameError::TooMany));
-        assert!(get("c", 90).is_ok(), "nothing was counted of what was refused");
-    }
 }

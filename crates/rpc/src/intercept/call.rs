@@ -8,7 +8,7 @@ use petasos_call::{Code, Metadata, Status, TraceContext};
 
 use super::{Around, Extensions};
 use crate::current::now;
-use crate::descriptors::{MethodInfo, ServiceInfo};
+use crate::descriptors::{MethodInfo, ServiceRef};
 use crate::origin::Origin;
 use crate::peer::Peer;
 use crate::request::CallParts;
@@ -53,18 +53,18 @@ impl CallInfo {
     }
 
     /// The service's descriptor.
-    pub fn service_info(&self) -> &'static ServiceInfo {
-        self.around.service
+    pub fn service_info(&self) -> &ServiceRef {
+        &self.around.service
     }
 
     /// The service's full name, `package.Service`.
-    pub fn service(&self) -> &'static str {
-        self.around.service.name
+    pub fn service(&self) -> &str {
+        self.around.service.name()
     }
 
     /// The method.
-    pub fn method(&self) -> &'static MethodInfo {
-        &self.around.service.methods[usize::from(self.method)]
+    pub fn method(&self) -> MethodInfo<'_> {
+        self.around.service.method(self.method)
     }
 
     /// The metadata that the client sends with the call.

@@ -4,7 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use super::Interceptor;
-use crate::descriptors::ServiceInfo;
+use crate::descriptors::ServiceRef;
 
 /// Interceptors, the outermost first. Nothing is allocated if there are none.
 #[derive(Clone, Default)]
@@ -23,15 +23,15 @@ impl Chain {
     }
 
     /// The interceptors around the methods of a service, or `None` if there are none.
-    pub fn around(&self, service: &'static ServiceInfo) -> Option<Arc<Around>> {
-        let around = || Around { chain: self.clone(), service, calls_grpc: false };
+    pub fn around(&self, service: &ServiceRef) -> Option<Arc<Around>> {
+        let around = || Around { chain: self.clone(), service: service.clone(), calls_grpc: false };
         self.0.is_some().then(|| Arc::new(around()))
     }
 
     /// Like [`Chain::around`], for calls of a service that this end makes over gRPC.
     #[cfg(feature = "grpc")]
-    pub fn around_grpc(&self, service: &'static ServiceInfo) -> Option<Arc<Around>> {
-        let around = || Around { chain: self.clone(), service, calls_grpc: true };
+    pub fn around_grpc(&self, service: &ServiceRef) -> Option<Arc<Around>> {
+        let around = || Around { chain: self.clone(), service: service.clone(), calls_grpc: true };
         self.0.is_some().then(|| Arc::new(around()))
     }
 }
@@ -48,7 +48,7 @@ pub struct Around {
     /// The interceptors.
     pub chain: Chain,
     /// The service.
-    pub service: &'static ServiceInfo,
+    pub service: ServiceRef,
     /// Whether these are calls that this end makes over gRPC.
     pub(super) calls_grpc: bool,
 }

@@ -9,7 +9,7 @@ use petasos_call::{Codec, Failure, Metadata, Status};
 
 use crate::compression::ChosenCodec;
 use crate::current;
-use crate::descriptors::{Idempotency, MethodInfo, ServiceInfo};
+use crate::descriptors::{Idempotency, MethodInfo, ServiceRef};
 use crate::request::CallParts;
 
 /// What decides how a call continues when an attempt ends.
@@ -71,13 +71,13 @@ impl Defaults {
     }
 
     /// The defaults of a service's methods.
-    pub fn of(&self, service: &ServiceInfo) -> Arc<ServiceDefaults> {
-        let methods = service.methods.iter().map(|method| self.of_method(service.name, method));
+    pub fn of(&self, service: &ServiceRef) -> Arc<ServiceDefaults> {
+        let methods = service.methods().map(|method| self.of_method(service.name(), method));
         let methods = methods.collect();
         Arc::new(ServiceDefaults { metadata: self.metadata.clone(), methods, codec: self.codec })
     }
 
-    fn of_method(&self, service: &str, method: &MethodInfo) -> MethodDefaults {
+    fn of_method(&self, service: &str, method: MethodInfo<'_>) -> MethodDefaults {
         let policies = self.policies.as_ref();
         let policy = policies.map(|policies| policies.method(service, method.name));
         let mut policy = policy.cloned().unwrap_or_default();

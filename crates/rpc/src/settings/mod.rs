@@ -12,7 +12,7 @@ use petasos_call::balance::Balance;
 use petasos_call::channel::ChannelConfig;
 use petasos_call::policy::Throttling;
 
-use crate::descriptors::ServiceInfo;
+use crate::descriptors::ServiceRef;
 use crate::dynamic::layout_of;
 pub use defaults::{
     CallSettings, Defaults, PolicyOf, RetryMode, ServiceDefaults, policy_of, stream_policy_of,
@@ -34,13 +34,17 @@ pub struct ChannelInfo {
     /// The defaults of its calls, if the program has set any.
     pub defaults: Option<Defaults>,
     /// The services that are called through it. A service's number in the channel is its index
-    /// here.
+    /// here, and is not given again.
     services: Mutex<Vec<Known>>,
 }
 
 /// A service that is called through a channel.
+#[derive(Default)]
 struct Known {
-    info: &'static ServiceInfo,
+    /// `None` once the channel has let go of it.
+    service: Option<ServiceRef>,
+    /// How often it was placed, less how often it was let go of.
+    uses: u64,
     defaults: Option<Arc<ServiceDefaults>>,
 }
 
@@ -58,12 +62,13 @@ impl ChannelInfo {
         self.services.lock().expect("nothing panics under the lock")
     }
 
-    /// The service with this number.
-    pub fn service(&self, service: u32) -> &'static ServiceInfo {
-        self.services()[service as usize].info
+    /// The service with this number, unless the channel has let go of it.
+    pub fn service(&self, service: u32) -> Option<ServiceRef> {
+        self.services()[service as usize].service.clone()
     }
 
-    /// The defaults of the methods of the service with this number.
+    /// The defaults of the methods of the service with this number. None if the channel has let go
+    /// of it.
     pub fn service_defaults(&self, service: u32) -> Option<Arc<ServiceDefaults>> {
         self.services()[service as usize].defaults.clone()
     }
@@ -73,21 +78,43 @@ impl ChannelInfo {
         self.defaults.as_ref().and_then(Defaults::throttling)
     }
 
-    /// The first service that was bound, if one was.
-    pub fn first_service(&self) -> Option<&'static ServiceInfo> {
-        self.services().first().map(|known| known.info)
+    /// The first service that was bound and is still there, if there is one.
+    pub fn first_service(&self) -> Option<ServiceRef> {
+        self.services().iter().find_map(|known| known.service.clone())
     }
 
     /// The number of a service, and the defaults of its methods.
-    pub fn place(&self, service: &'static ServiceInfo) -> (u32, Option<Arc<ServiceDefaults>>) {
+    pub fn place(&self, service: &ServiceRef) -> (u32, Option<Arc<ServiceDefaults>>) {
         let mut services = self.services();
-        let known = services.iter().position(|known| core::ptr::eq(known.info, service));
+        let known = services.iter().position(|known| known.is(service));
         let at = known.unwrap_or_else(|| {
             let defaults = self.defaults.as_ref().map(|defaults| defaults.of(service));
-            services.push(Known { info: service, defaults });
+            services.push(Known { service: Some(service.clone()), uses: 0, defaults });
             services.len() - 1
         });
+        services[at].uses += 1;
         (at as u32, services[at].defaults.clone())
+    }
+
+    /// Undoes a [`place`](ChannelInfo::place), if the service is there. With the last, the channel
+    /// lets go of it: sessions that have bound it still call it by its number, and in others, calls
+    /// of that number fail. A few words of it stay. Placed again, it gets another number.
+    pub fn let_go(&self, service: &ServiceRef) {
+        let mut services = self.services();
+        let known = services.iter_mut().find(|known| known.is(service));
+        let known = known.and_then(|known| {
+            known.uses -= 1;
+            (known.uses == 0).then(|| core::mem::take(known))
+        });
+        drop(services);
+        // Without the lock: it may be the last reference.
+        drop(known);
+    }
+}
+
+impl Known {
+    fn is(&self, service: &ServiceRef) -> bool {
+        self.service.as_ref().is_some_and(|known| known.is_same(service))
     }
 }
 
@@ -98,7 +125,7 @@ impl fmt::Debug for ChannelInfo {
 }
 
 /// What a caller sends about a service when it binds it (R2).
-pub fn schema_of(info: &ServiceInfo) -> CallerSchema {
-    let methods = info.methods.len() as u16;
-    CallerSchema { layout: layout_of(info), hash: info.hash, methods }
+pub fn schema_of(service: &ServiceRef) -> CallerSchema {
+    let methods = service.methods().len() as u16;
+    CallerSchema { layout: layout_of(service), hash: service.hash(), methods }
 }

@@ -4,7 +4,7 @@ use petasos_base::Time;
 use petasos_call::balance::Report;
 use petasos_call::{Agreement, BindRequest, CallerSchema, RequestHead, ResponseHead, Status};
 use petasos_endpoint::{CallError, Completion, Context};
-use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::settings::schema_of;
 
 use super::managed;
@@ -20,6 +20,9 @@ const BIND: u16 = 0;
 impl Channels {
     /// Makes `who`, which has a slot in a session, wait until a service is bound. Sends the bind
     /// unless that was already done.
+    ///
+    /// # Errors
+    /// The channel has let go of the service: `who` does not wait, and still has the slot.
     #[cold]
     pub(super) fn wait_for_bind(
         &mut self,
@@ -27,9 +30,10 @@ impl Channels {
         session: ChannelSession,
         service: u32,
         who: Who,
-    ) {
+    ) -> Result<(), Status> {
         let ChannelSession { channel, number, .. } = session;
         let entry = self.entry(channel).expect("a call with a slot has a channel");
+        let called = entry.info.service(service).ok_or_else(let_go)?;
         let of =
             entry.sessions[number as usize].as_mut().expect("a call with a slot has a session");
         of.unbound.push((service, who));
@@ -38,11 +42,11 @@ impl Channels {
             of.binds.resize_with(at + 1, || Bind::Unasked);
         }
         if !matches!(of.binds[at], Bind::Unasked) {
-            return;
+            return Ok(());
         }
         of.binds[at] = Bind::Asked;
-        let info = entry.info.service(service);
-        self.ask_server(cx, session, Some(service), Some(info));
+        self.ask_server(cx, session, Some(service), Some(&called));
+        Ok(())
     }
 
     /// Sends a bind as a probe of a server's load (Prequal).
@@ -51,7 +55,7 @@ impl Channels {
         let session = entry.sessions[number as usize].as_ref().expect("the core picks sessions");
         let session = ChannelSession { channel, number, id: session.id };
         let first = entry.info.first_service();
-        self.ask_server(cx, session, None, first);
+        self.ask_server(cx, session, None, first.as_ref());
     }
 
     fn ask_server(
@@ -59,22 +63,22 @@ impl Channels {
         cx: &mut Context<Dispatcher>,
         session: ChannelSession,
         service: Option<u32>,
-        info: Option<&'static ServiceInfo>,
+        called: Option<&ServiceRef>,
     ) {
         let tag = self.next_tag;
         self.next_tag += 1;
         let asked = Asked { session, service, since: cx.now() };
         self.asked.insert(tag, asked);
         if session.id.is_external()
-            && let Some(info) = info
+            && let Some(called) = called
         {
-            managed::describe(info);
+            managed::describe(called);
         }
         let mut bytes = RequestHead::default().to_bytes().to_vec();
-        match info {
-            Some(info) => {
-                let CallerSchema { layout, hash, .. } = schema_of(info);
-                BindRequest { layout, hash, name: info.name }.write(&mut bytes);
+        match called {
+            Some(called) => {
+                let CallerSchema { layout, hash, .. } = schema_of(called);
+                BindRequest { layout, hash, name: called.name() }.write(&mut bytes);
             }
             // A probe on a channel without services. The server refuses it, and its refusal reports
             // the load as well.
@@ -97,6 +101,13 @@ impl Channels {
     }
 }
 
+/// The status of calls of a service that the channel has let go of, in a session that has not bound
+/// it.
+#[cold]
+fn let_go() -> Status {
+    Status::failed_precondition("the channel has let go of the service")
+}
+
 /// Called when a bind or probe has ended.
 fn on_bound(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Completion<'_>) {
     with_work(&mut dispatcher.parts, |work| work.on_bound(cx, done));
@@ -114,8 +125,8 @@ impl Work<'_> {
         let info = self.channels.entry(asked.session.channel).map(|entry| entry.info.clone());
         let answer = done.result.map(|payload| {
             let report = report_of(&payload, asked.since, cx.now());
-            let info = info.as_ref().zip(asked.service).map(|(info, of)| info.service(of));
-            let known = info.map(|info| agreement(info, &payload));
+            let called = info.as_ref().zip(asked.service).map(|(info, of)| info.service(of));
+            let known = called.map(|called| agreement(&called.ok_or_else(let_go)?, &payload));
             free(cx, payload);
             (report, known)
         });
@@ -168,9 +179,10 @@ impl Work<'_> {
         }
     }
 
-    /// Handles a bind that the server has refused: a call with a slot ends as the server says.
+    /// Handles a bind that the server has refused, or that cannot be sent: a call with a slot ends
+    /// with this status.
     #[cold]
-    fn bind_refused(
+    pub(super) fn bind_refused(
         &mut self,
         cx: &mut Context<Dispatcher>,
         session: ChannelSession,

@@ -139,7 +139,10 @@ impl Work<'_> {
             let due = Due::Call { call, at: head.deadline };
             self.deadlines.insert(cx.now(), head.deadline, due);
         }
-        self.channels.wait_for_bind(cx, session, head.service, Who::Call(call));
+        let who = Who::Call(call);
+        if let Err(status) = self.channels.wait_for_bind(cx, session, head.service, who) {
+            self.bind_refused(cx, session, who, status);
+        }
     }
 
     #[inline(never)]

@@ -136,7 +136,10 @@ impl Channels {
             NextStep::Send(bound) => self.grant(ask, lease, Some(bound.of_streams()), cx.now()),
             NextStep::Bind => {
                 entry.leases -= 1;
-                self.wait_for_bind(cx, session, service, Who::Ask(ask));
+                if let Err(status) = self.wait_for_bind(cx, session, service, Who::Ask(ask)) {
+                    self.release(session, None, cx.now());
+                    self.refuse_ask(ask, status);
+                }
             }
             NextStep::Fail(status) => {
                 self.give_back(lease, cx.now());

@@ -2,7 +2,7 @@
 
 use petasos_base::Time;
 use petasos_endpoint::Context;
-use petasos_rpc::descriptors::ServiceInfo;
+use petasos_rpc::descriptors::ServiceRef;
 
 use crate::dispatcher::Dispatcher;
 use crate::{local, managed};
@@ -27,8 +27,8 @@ pub(super) fn send(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) ->
 }
 
 /// Lets a service be called through the service.
-pub(super) fn describe(info: &'static ServiceInfo) {
+pub(super) fn describe(called: &ServiceRef) {
     if let Some(local) = local::current() {
-        managed::describe(local, info);
+        managed::describe(local, called);
     }
 }

@@ -6,10 +6,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use petasos::grpc::Routes;
-use petasos::rt::{self, ServiceInfo};
+use petasos::rt::{self, ServiceRef};
 use petasos::{ServeError, grpc_routes};
 use petasos_health::{HealthReporter, ServingStatus};
 use petasos_reflection::Reflection;
+
+use super::super::known::Known;
 
 const HEALTH: &str = "/grpc.health.v1.Health/";
 const V1: &str = "/grpc.reflection.v1.ServerReflection/";
@@ -25,8 +27,8 @@ pub struct About {
 /// What reflection describes.
 #[derive(Default)]
 struct Described {
-    known: Vec<&'static ServiceInfo>,
-    /// Counts changes of what is known.
+    served: Vec<ServiceRef>,
+    /// Counts changes of what is served.
     version: u64,
     /// Of both versions. Made when they are first asked for: that takes long, and the daemon's
     /// thread is not to wait for it.
@@ -44,20 +46,24 @@ impl About {
         Ok(About { reporter, health, described: Mutex::default() })
     }
 
-    /// Describes these services, and says which of them are served now.
-    pub fn publish(&self, known: &[&'static ServiceInfo], is_served: impl Fn(&str) -> bool) {
-        for info in known {
-            let status = match is_served(info.name) {
-                true => ServingStatus::SERVING,
-                false => ServingStatus::NOT_SERVING,
+    /// Says which of these services are served now, those with a descriptor, and describes them.
+    pub fn publish(&self, all: Vec<(&Arc<Known>, Option<ServiceRef>)>) {
+        for (known, served) in &all {
+            let status = match served {
+                Some(_) => ServingStatus::SERVING,
+                None => ServingStatus::NOT_SERVING,
             };
-            if self.reporter.status(info.name) != Some(status) {
-                self.reporter.set(info.name, status);
+            if self.reporter.status(&known.name) != Some(status) {
+                self.reporter.set(&known.name, status);
             }
         }
+        let served = all.into_iter().filter_map(|(_, served)| served).collect();
         let mut described = self.described();
-        described.known = known.iter().filter(|info| is_served(info.name)).copied().collect();
-        (described.version, described.routes) = (described.version + 1, None);
+        let before = (std::mem::replace(&mut described.served, served), described.routes.take());
+        described.version += 1;
+        drop(described);
+        // Without the lock: it may be long.
+        drop(before);
     }
 
     fn described(&self) -> MutexGuard<'_, Described> {
@@ -70,15 +76,15 @@ impl About {
             return Some(self.health.clone());
         }
         let at = [V1, V1ALPHA].iter().position(|service| path.starts_with(service))?;
-        let (known, version) = {
+        let (served, version) = {
             let described = self.described();
             if let Some(routes) = &described.routes {
                 return Some(routes[at].clone());
             }
-            (described.known.clone(), described.version)
+            (described.served.clone(), described.version)
         };
         // Without the lock, for which the daemon's thread would wait.
-        let routes = reflection(&known);
+        let routes = reflection(served);
         let mut described = self.described();
         if described.version == version {
             described.routes = Some(routes.clone());
@@ -87,20 +93,20 @@ impl About {
     }
 }
 
-fn reflection(known: &[&'static ServiceInfo]) -> [Arc<dyn Routes>; 2] {
+fn reflection(served: Vec<ServiceRef>) -> [Arc<dyn Routes>; 2] {
     let mut reflection = Reflection::new();
     reflection.describe(&petasos_health::service().1);
-    known.iter().for_each(|info| reflection.describe(&Of(info)));
+    served.into_iter().for_each(|service| reflection.describe(&Of(service)));
     let (v1, v1alpha) = reflection.services();
     [grpc_routes(v1), grpc_routes(v1alpha)].map(|routes| routes.expect("it has all its methods"))
 }
 
 /// A service that is only described.
-struct Of(&'static ServiceInfo);
+struct Of(ServiceRef);
 
 impl rt::Service for Of {
-    fn info(&self) -> &'static ServiceInfo {
-        self.0
+    fn info(&self) -> ServiceRef {
+        self.0.clone()
     }
 
     fn methods(self, _: &mut rt::Methods) {}

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use petasos::grpc::{BoxFuture, FrameReader, FrameWriter, Peer, Routes, ServerCall};
 use petasos::message::buffer;
-use petasos::rt::{MethodInfo, MethodKind, ServiceInfo};
+use petasos::rt::{MethodKind, ServiceRef};
 use petasos::{Metadata, ServeError, Status};
 
+use super::super::known::Known;
 use super::super::mail::{Begun, Inbox, Item, Port, Said, along};
 use super::super::relayed::Caller;
 use super::super::rooms::{Room, Rooms};
@@ -26,7 +27,7 @@ pub struct Front {
     inbox: Arc<Inbox>,
     rooms: Rooms,
     /// Services that applications serve, or have served.
-    known: Mutex<HashMap<&'static str, &'static ServiceInfo>>,
+    known: Mutex<HashMap<Arc<str>, Arc<Known>>>,
     about: About,
     /// Connections are encrypted.
     is_sealed: bool,
@@ -42,22 +43,25 @@ impl Front {
         Ok(Front { inbox, rooms, known: Mutex::default(), about: About::new()?, is_sealed })
     }
 
-    /// Lets clients call these services. Of those for which `is_served` does not hold, calls end
-    /// with `UNAVAILABLE`.
-    pub fn publish(&self, known: Vec<&'static ServiceInfo>, is_served: impl Fn(&str) -> bool) {
-        self.about.publish(&known, is_served);
-        *self.known() = known.into_iter().map(|info| (info.name, info)).collect();
+    /// Lets clients call these services. Of those without a descriptor, which nobody serves now,
+    /// calls end with `UNAVAILABLE`.
+    pub fn publish<'a>(&self, all: impl Iterator<Item = (&'a Arc<Known>, Option<ServiceRef>)>) {
+        let all: Vec<_> = all.collect();
+        let known = all.iter().map(|(known, _)| (known.name.clone(), (*known).clone())).collect();
+        self.about.publish(all);
+        *self.known() = known;
     }
 
-    /// The method of a path.
-    fn method(&self, path: &str) -> Option<(&'static ServiceInfo, &'static MethodInfo)> {
+    /// The names of the service and the method of a path, and the method's kind.
+    fn method(&self, path: &str) -> Option<(Arc<str>, Arc<str>, MethodKind)> {
         let (service, method) = path.strip_prefix('/')?.split_once('/')?;
-        let info = *self.known().get(service)?;
-        let at = info.methods.binary_search_by(|known| known.name.cmp(method)).ok()?;
-        Some((info, &info.methods[at]))
+        let known = self.known();
+        let known = known.get(service)?;
+        let (method, kind) = known.method(method)?;
+        Some((known.name.clone(), method, kind))
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<&'static str, &'static ServiceInfo>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Known>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,11 +88,10 @@ impl Routes for Front {
                 drop(room);
             });
         }
-        let Some((info, method)) = self.method(path) else {
+        let Some((service, method, kind)) = self.method(path) else {
             return refuse(call, Status::unimplemented("no application serves this"));
         };
-        let service = info.name;
-        let (method, kind, message) = (method.name, method.kind, None);
+        let message = None;
         let ServerCall { metadata, timeout, requests, responses, .. } = call;
         let begun =
             Begun { service, method, message, metadata, timeout, peer, is_proved, is_sealed };

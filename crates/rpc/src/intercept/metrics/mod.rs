@@ -8,7 +8,8 @@
 //!
 //! A method's counters are made when its first call arrives, and every call finds them without a
 //! lock; all counters are atomics. There are as many as there are methods, so callers cannot make
-//! them grow.
+//! them grow. The table keeps the services that it counts, also those that became known at run
+//! time.
 
 mod table;
 mod text;
@@ -68,9 +69,9 @@ pub struct MethodMetrics {
     /// Whether this process made or answered the calls.
     pub side: Side,
     /// The service's full name.
-    pub service: &'static str,
+    pub service: String,
     /// The method's name in it.
-    pub method: &'static str,
+    pub method: String,
     /// Calls that have begun.
     pub started: u64,
     /// Calls that are over, indexed by their code's number.
@@ -93,6 +94,11 @@ pub struct MethodMetrics {
 }
 
 impl MethodMetrics {
+    /// By which it is sorted.
+    fn place(&self) -> (bool, &str, &str) {
+        (self.side == Side::Client, &self.service, &self.method)
+    }
+
     /// Calls that ended with this code.
     pub fn handled_with(&self, code: Code) -> u64 {
         self.handled[usize::from(code.number())]
@@ -115,7 +121,7 @@ impl Metrics {
     /// after the other while calls continue.
     pub fn snapshot(&self) -> Vec<MethodMetrics> {
         let mut all: Vec<MethodMetrics> = self.table.methods().collect();
-        all.sort_by_key(|of| (of.side == Side::Client, of.service, of.method));
+        all.sort_by(|a, b| a.place().cmp(&b.place()));
         all
     }
 

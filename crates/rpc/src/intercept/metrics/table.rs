@@ -11,7 +11,7 @@ use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_call::Code;
 
 use super::{BUCKETS, CallInfo, LATENCY_BOUNDS, MethodMetrics, Side};
-use crate::descriptors::ServiceInfo;
+use crate::descriptors::ServiceRef;
 
 /// Counters by service, side and method.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(super) struct Table {
 type Link = OnceLock<Box<Node>>;
 
 struct Node {
-    service: &'static ServiceInfo,
+    service: ServiceRef,
     side: Side,
     /// Indexed by the method.
     methods: Box<[Counters]>,
@@ -36,7 +36,7 @@ impl Table {
         let mut link = &self.first;
         loop {
             let node = link.get_or_init(|| Box::new(Node::new(service, side)));
-            if core::ptr::eq(node.service, service) && node.side == side {
+            if node.service.is_same(service) && node.side == side {
                 return &node.methods[usize::from(call.method().index)];
             }
             link = &node.next;
@@ -47,7 +47,7 @@ impl Table {
     pub(super) fn methods(&self) -> impl Iterator<Item = MethodMetrics> {
         let nodes = core::iter::successors(self.first.get(), |node| node.next.get());
         let methods = nodes.flat_map(|node| {
-            let counted = node.methods.iter().zip(node.service.methods);
+            let counted = node.methods.iter().zip(node.service.methods());
             counted.map(|(counters, of)| counters.read(node, of.name))
         });
         methods.filter(|of| of.started > 0)
@@ -55,9 +55,9 @@ impl Table {
 }
 
 impl Node {
-    fn new(service: &'static ServiceInfo, side: Side) -> Node {
-        let methods = service.methods.iter().map(|_| Counters::default()).collect();
-        Node { service, side, methods, next: Link::new() }
+    fn new(service: &ServiceRef, side: Side) -> Node {
+        let methods = service.methods().map(|_| Counters::default()).collect();
+        Node { service: service.clone(), side, methods, next: Link::new() }
     }
 }
 
@@ -93,13 +93,13 @@ impl Counters {
         add(&self.latency_sum_ns, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    fn read(&self, of: &Node, method: &'static str) -> MethodMetrics {
+    fn read(&self, of: &Node, method: &str) -> MethodMetrics {
         let [received, sent] = self.messages.each_ref().map(get);
         let [received_bytes, sent_bytes] = self.bytes.each_ref().map(get);
         MethodMetrics {
             side: of.side,
-            service: of.service.name,
-            method,
+            service: of.service.name().to_owned(),
+            method: method.to_owned(),
             // Read first, so that not more calls are over than have begun, except if some begin
             // meanwhile.
             handled: self.handled.each_ref().map(get),

@@ -93,7 +93,7 @@ impl Text<'_> {
         label: &str,
         value: impl fmt::Display,
     ) -> fmt::Result {
-        let (side, service, method) = (self.side, of.service, of.method);
+        let (side, service, method) = (self.side, &of.service, &of.method);
         let labels = format!("service=\"{service}\",method=\"{method}\"{label}");
         writeln!(self.out, "rpc_{side}_{name}{{{labels}}} {value}")
     }

@@ -1,8 +1,16 @@
-//! Descriptors: what generated code knows about services and their methods.
+//! Descriptors: what generated code knows about services and their methods, and what became known
+//! at run time (`owned`).
+
+mod owned;
+mod service_ref;
 
 use petasos_message::Module;
 
-/// A service's descriptor.
+pub use owned::{Alive, alive};
+pub(crate) use owned::{Described, DescribedMethod};
+pub use service_ref::ServiceRef;
+
+/// A service's descriptor in generated code. Others use it as a [`ServiceRef`].
 pub struct ServiceInfo {
     /// The schema that defines it.
     pub module: &'static Module,
@@ -13,7 +21,7 @@ pub struct ServiceInfo {
     /// The hash of the service, including its methods and their messages.
     pub hash: [u8; 16],
     /// The methods, by name in ascending order (R1).
-    pub methods: &'static [MethodInfo],
+    pub methods: &'static [MethodInfo<'static>],
 }
 
 impl core::fmt::Debug for ServiceInfo {
@@ -24,9 +32,9 @@ impl core::fmt::Debug for ServiceInfo {
 
 /// A method's descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MethodInfo {
+pub struct MethodInfo<'a> {
     /// The name, without the service's.
-    pub name: &'static str,
+    pub name: &'a str,
     /// Its index among the service's methods.
     pub index: u16,
     /// Which sides are streams.
@@ -36,7 +44,7 @@ pub struct MethodInfo {
 }
 
 /// Which sides of a method are streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MethodKind {
     /// Neither.
     Unary,
@@ -49,7 +57,7 @@ pub enum MethodKind {
 }
 
 /// What a second execution of a method does, as its schema says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Idempotency {
     /// Not specified.
     Unknown,
