@@ -24,11 +24,11 @@ pub(super) const SCHEMAS: usize = 280;
 
 /// A schema of a little less than 256 KiB with the service `churn.S` and this number. Gives both.
 pub(super) fn long_schema(number: usize) -> (Vec<u8>, String) {
-    let long = "x".repeat(250 << 10);
+    let value = |at| format!("V{number}_{at}_{} = {at};\n", "x".repeat(230));
+    let values: String = (0..1000).map(value).collect();
     let text = format!(
-        "syntax = \"proto2\";\npackage churn;\n\
-         message Long {{ optional string text = 1 [default = \"{number}{long}\"]; }}\n\
-         service S{number} {{ rpc Do(Long) returns (Long); }}\n"
+        "syntax = \"proto3\";\npackage churn;\nenum Long {{ {values} }}\n\
+         message M {{ Long long = 1; }}\nservice S{number} {{ rpc Do(M) returns (M); }}\n"
     );
     let thread = std::thread::current().id();
     let folder = format!("petasosd-churn-{}-{thread:?}", std::process::id());

@@ -12,11 +12,11 @@ use crate::greeter::*;
 
 /// A schema of so many bytes, and a few more, with the service `churn.S` and this number.
 fn long_schema(number: usize, bytes: usize) -> Schema {
-    let long = "x".repeat(bytes);
+    let value = |at| format!("V{number}_{at}_{} = {at};\n", "x".repeat(240));
+    let values: String = (0..=bytes / 240).map(value).collect();
     let text = format!(
-        "syntax = \"proto2\";\npackage churn;\n\
-         message Long {{ optional string text = 1 [default = \"{number}{long}\"]; }}\n\
-         service S{number} {{ rpc Do(Long) returns (Long); }}\n"
+        "syntax = \"proto3\";\npackage churn;\nenum Long {{ {values} }}\n\
+         message M {{ Long long = 1; }}\nservice S{number} {{ rpc Do(M) returns (M); }}\n"
     );
     let folder = std::env::temp_dir().join(format!("petasos-churn-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("there is room for a folder");
