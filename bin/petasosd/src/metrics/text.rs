@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use petasos::Code;
 use petasos::grpc::GrpcStats;
+use petasos::untyped::{Alive, Service};
 use petasos_base::log_linear_highest;
 use petasos_service::{Row, Sums, Way};
 
@@ -79,7 +80,14 @@ impl Page<'_> {
             "gauge",
             "Methods that this page has together, as (others), since there are too many.",
         )?;
-        self.line(name, "", "", self.snapshot.rows_left_out)
+        self.line(name, "", "", self.snapshot.rows_left_out)?;
+        let Alive { services, bytes, .. } = Service::alive();
+        let name = "services_described";
+        self.head(name, "gauge", "Services that are called between hosts; at most 65,536.")?;
+        self.line(name, "", "", services)?;
+        let name = "services_described_bytes";
+        self.head(name, "gauge", "Bytes of their schemas and names; at most 64 MiB.")?;
+        self.line(name, "", "", bytes)
     }
 
     fn applications(&mut self) -> fmt::Result {

@@ -215,18 +215,22 @@ impl Channels {
         let key = Arc::as_ptr(binding).addr();
         // If there is one at its address, it is this binding's.
         if !self.bound.contains_key(&key) {
-            // Before there is another one: there is room for so many.
+            // First of all, so that there is room for it.
             self.let_go();
             let service = Service::with_images(binding.types.schema(), &binding.service);
             let service = service.map_err(|error| Status::resource_exhausted(error.to_string()))?;
             let (binding, targets) = (Arc::downgrade(binding), HashSet::new());
             self.bound.insert(key, Bound { binding, service, targets });
         }
-        let bound = self.bound.get_mut(&key).expect("it is there now");
-        if !bound.targets.contains(target) {
-            bound.targets.insert(target.clone());
+        let Channels { bound, kept, .. } = self;
+        let Bound { service, targets, .. } = bound.get_mut(&key).expect("it is there now");
+        if !targets.contains(target) {
+            if targets.len() >= 2 * CHANNELS_MAX {
+                targets.retain(|target| kept.contains_key(target));
+            }
+            targets.insert(target.clone());
         }
-        Ok(bound.service.clone())
+        Ok(service.clone())
     }
 
     /// Lets go of the services whose bindings have gone.
@@ -378,6 +382,26 @@ mod tests {
         assert_eq!(channels.kept.len(), CHANNELS_MAX);
         let is_kept = |number| channels.kept.contains_key(&target(number));
         assert!(is_kept(0) && !is_kept(1) && is_kept(CHANNELS_MAX + 9));
+    }
+
+    #[test]
+    fn what_is_remembered_of_an_application_that_calls_ever_new_targets_is_bounded() {
+        let (_loop, grpc) = without_a_port();
+        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let mut hub = TestHub::new(SchemaLimits::default());
+        hub.allow_remote(RemoteLimits::default());
+        let (schema, service) = long_schema(0);
+        attach(&mut hub, (&schema, &service), "caller");
+        let its = binding(&hub, &service);
+        for number in 0..3 * CHANNELS_MAX {
+            let now = Time::from_nanos(number as u64);
+            let target = format!("petasos://127.0.0.1:{}", number + 1);
+            let made = channels.made(&its, target.into(), &grpc, now);
+            made.map(|_| ()).expect("it is a target");
+        }
+        let (_, bound) = channels.bound.iter().next().expect("it has called");
+        assert!(bound.targets.len() <= 2 * CHANNELS_MAX);
+        assert!(channels.kept.keys().all(|target| bound.targets.contains(target)));
     }
 
     fn binding(hub: &TestHub, service: &str) -> Arc<Binding> {
