@@ -21,8 +21,11 @@ fn compile_with(source: &str, definitions: &[&str]) -> Option<String> {
         return None;
     }
     let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/plugin");
-    let name = format!("{}-{}.so", Path::new(source).display(), definitions.join("-"));
-    let object: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace('/', "-"));
+    // Tests that compile the same run at the same time.
+    let test = std::thread::current().name().expect("tests have names").to_owned();
+    let name = format!("{test}-{source}-{}.so", definitions.join("-"));
+    let name = name.replace(['/', ':'], "-");
+    let object: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let output = Command::new("cc")
         .args(["-std=c11", "-O1", "-shared", "-fPIC", "-I"])
         .arg(plugin.join("include"))

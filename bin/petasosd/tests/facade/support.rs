@@ -147,7 +147,10 @@ impl Daemon {
     }
 
     pub fn restart(&mut self) {
-        self.child = Daemon::command(&self.folder).args(&self.arguments).spawn().unwrap();
+        let mut command = Daemon::command(&self.folder);
+        // Why it does not start is in the test's output.
+        command.args(&self.arguments).stderr(Stdio::inherit());
+        self.child = command.spawn().unwrap();
         self.await_socket();
     }
 
