@@ -60,17 +60,18 @@ pub enum Taken {
     Old,
 }
 
-/// How often something has happened in a membership.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GivenStats {
-    /// Numbers that were taken with requests.
-    pub requests: u64,
-    /// Numbers that were taken with probes.
-    pub probes: u64,
-    /// Packets whose number was not new.
-    pub old: u64,
-    /// Numbers that were settled since they had not arrived.
-    pub written_off: u64,
+petasos_base::counters! {
+    /// How often something has happened in a membership.
+    pub struct GivenStats {
+        /// Numbers that were taken with requests.
+        requests,
+        /// Numbers that were taken with probes.
+        probes,
+        /// Packets whose number was not new.
+        old,
+        /// Numbers that were settled since they had not arrived.
+        written_off,
+    }
 }
 
 /// See the module's documentation.

@@ -197,10 +197,10 @@ impl WorkerNode {
         let params = params(asker.pair, asker.pair_tag, tag);
         (session.client, session.worker) = (client, worker);
         let result = if first.is_claim() {
-            session.server.bind_claim(params, &packet);
+            session.server.bind_claim(params, &asker);
             self.taken.take_claim(now, arrived, asker, tag, at)
         } else {
-            session.server.bind_whole(params, &packet, false);
+            session.server.bind_whole(params, &asker);
             self.taken.take_whole(now, arrived, asker, tag, at)
         };
         match result {

@@ -229,6 +229,27 @@ impl<C> Pairs<C> {
         }
     }
 
+    /// The pairs that have not ended and for which `is` holds.
+    pub fn unended(&self, is: impl Fn(&C) -> bool) -> Vec<PairId> {
+        let entries = self.entries.iter().enumerate();
+        let those = entries.filter(|(_, entry)| entry.context.as_ref().is_some_and(&is));
+        let id = |(at, entry): (usize, &Entry<C>)| PairId {
+            index: at as u32 | PAIR_BIT,
+            request: entry.request,
+        };
+        those.map(id).collect()
+    }
+
+    /// How many pairs have not ended.
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Whether all pairs have ended.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Whether the attachment's numbers are half used: the endpoint attaches anew (RT3).
     pub fn is_worn(&self, id: AttachmentId) -> bool {
         self.attachment(id).is_some_and(Attachment::is_worn)

@@ -4,11 +4,12 @@
 //! ([`TakenRequests::find`](crate::taken::TakenRequests::find)). When the pair is gone, the session
 //! may be bound again, and has then allocated nothing.
 
-use petasos_wire::{Kind, Packet, REQUEST_NUMBERS, RejectCode, Signature};
+use petasos_wire::{Kind, REQUEST_NUMBERS, RejectCode, Signature};
 
 use super::{Phase, ServerSession, ServerTransmit};
 use crate::SessionParams;
 use crate::params::Credits;
+use crate::taken::Asker;
 
 impl<B: Default> ServerSession<B> {
     /// A session for pairs, which is bound next.
@@ -22,29 +23,30 @@ impl<B: Default> ServerSession<B> {
 }
 
 impl<B> ServerSession<B> {
-    /// A claim was taken, whose first packet this is: its request is still to come. The slot's
-    /// message stays as it is, to be used again.
+    /// A claim was taken: its request is still to come. The slot's message stays as it is, to be
+    /// used again.
     ///
     /// # Panics
     /// If the session is not for pairs.
-    pub fn bind_claim(&mut self, params: SessionParams, first: &Packet<'_>) {
+    pub fn bind_claim(&mut self, params: SessionParams, asker: &Asker) {
         assert!(self.slot_mask == 0 && params.slots == 1, "a pair is one request");
         self.renew(params);
         let slot = &mut self.slots[0];
         // What is rejected before anything has come answers the first packet.
-        slot.echo = first.transmission();
-        slot.request = (first.request() + REQUEST_NUMBERS - 1) % REQUEST_NUMBERS;
+        (slot.echo, slot.ecn) = (asker.echo, false);
+        slot.request = (asker.request + REQUEST_NUMBERS - 1) % REQUEST_NUMBERS;
         (slot.phase, slot.assembly) = (Phase::Idle, None);
     }
 
-    /// A whole request was taken, whose first packet this is: it runs.
+    /// A whole request was taken, and runs. To be called before its session is named to its client:
+    /// a request of which nothing is kept needs none.
     ///
     /// # Panics
     /// If the session is not for pairs.
-    pub fn bind_whole(&mut self, params: SessionParams, first: &Packet<'_>, marked: bool) {
-        self.bind_claim(params, first);
+    pub fn bind_whole(&mut self, params: SessionParams, asker: &Asker) {
+        self.bind_claim(params, asker);
         let slot = &mut self.slots[0];
-        slot.renew(*first, marked);
+        (slot.request, slot.bytes) = (asker.request, asker.message_bytes);
         slot.phase = Phase::Running;
         self.stats.requests += 1;
     }

@@ -42,7 +42,9 @@ pub use types::{
     TakenId,
 };
 
-use crate::given::{GivenNumbers, Taken};
+use types::GENERATIONS;
+
+use crate::given::{GivenNumbers, GivenStats, Taken};
 use crate::pairs::PAIR_BIT;
 
 const TIMER_SLOT_NS: u64 = 1 << 20;
@@ -107,6 +109,8 @@ pub struct TakenRequests<C> {
     /// Entries for which the time has come.
     due: VecDeque<u32>,
     stats: TakenStats,
+    /// Of memberships that have ended.
+    given_before: GivenStats,
 }
 
 impl<C> TakenRequests<C> {
@@ -127,6 +131,7 @@ impl<C> TakenRequests<C> {
             expired: Vec::new(),
             due: VecDeque::new(),
             stats: TakenStats::default(),
+            given_before: GivenStats::default(),
         }
     }
 
@@ -141,6 +146,10 @@ impl<C> TakenRequests<C> {
 
     /// The membership has ended, and its numbers with it. What was taken goes on.
     pub fn leave(&mut self, id: MembershipId) {
+        if let Some(given) = self.given(id) {
+            let stats = *given.stats();
+            self.given_before.add(&stats);
+        }
         self.memberships.retain(|membership| membership.id != id);
     }
 
@@ -245,7 +254,7 @@ impl<C> TakenRequests<C> {
         self.in_use += 1;
         self.accounts.get_mut(asker.client).sessions += 1;
         let entry = &mut self.entries[place as usize];
-        entry.generation += 1;
+        entry.generation = (entry.generation + 1) % GENERATIONS;
         (entry.tag, entry.asker, entry.state, entry.heard_at) = (tag, asker, state, now);
         (entry.arrived, entry.context) = (Some(arrived), Some(context));
         Ok(TakenId { index: place | PAIR_BIT, generation: entry.generation })
@@ -281,9 +290,29 @@ impl<C> TakenRequests<C> {
         self.in_use
     }
 
+    /// Whether a request's handler may have to run, or runs, and somebody waits for its answer.
+    pub fn is_wanted(&self, id: TakenId) -> bool {
+        let entry = self.entries.get(at(id) as usize);
+        let entry = entry.filter(|entry| entry.generation == id.generation);
+        entry.is_some_and(|entry| matches!(entry.state, State::Running { .. }))
+    }
+
+    /// Requests whose handlers run.
+    pub fn running(&self) -> usize {
+        let runs = |entry: &&Entry<C>| matches!(entry.state, State::Running { .. } | State::Ending);
+        self.entries.iter().filter(runs).count()
+    }
+
     /// What was done so far.
     pub fn stats(&self) -> &TakenStats {
         &self.stats
+    }
+
+    /// What became of given numbers so far, in all memberships.
+    pub fn given_stats(&self) -> GivenStats {
+        let mut all = self.given_before;
+        self.memberships.iter().for_each(|membership| all.add(membership.given.stats()));
+        all
     }
 
     fn membership(&self, id: MembershipId) -> Option<&Membership> {

@@ -27,6 +27,26 @@ pub struct TakenId {
     pub(super) generation: u64,
 }
 
+/// Bits of an index.
+const INDEX_BITS: u32 = 20;
+/// Generations before they wrap: with a request each microsecond in one place, after 200 days. A
+/// place is another's only when its request has ended, so no two that run have one name.
+pub(super) const GENERATIONS: u64 = 1 << (u64::BITS - INDEX_BITS);
+
+impl TakenId {
+    /// The name in one number.
+    #[inline]
+    pub const fn to_bits(self) -> u64 {
+        self.generation << INDEX_BITS | self.index as u64
+    }
+
+    /// The name with this number. Any number is one, though perhaps of no request.
+    #[inline]
+    pub const fn from_bits(bits: u64) -> TakenId {
+        TakenId { index: bits as u32 & ((1 << INDEX_BITS) - 1), generation: bits >> INDEX_BITS }
+    }
+}
+
 /// What a first packet says of its pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {

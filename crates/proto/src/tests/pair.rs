@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use petasos_base::Time;
-use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, Packet};
+use petasos_wire::{BITMAP_WORDS_MAX, Kind, Packet};
 
 use super::link::{Link, Network, Sent, bytes_of};
 use super::plan::{Buffer, Context, Outcome, Plan, request_of};
+use crate::taken::Asker;
 use crate::{
     Binding, Call, CallOptions, ClientSession, CongestionConfig, LinkPath, ServerSession,
     SessionParams, TimerConfig, Transmit,
@@ -322,15 +323,20 @@ impl Pair {
     /// Binds both sessions to a pair.
     fn bind(&mut self, bound: Bound, call: Call<Context>) {
         let Bound { request, is_whole } = bound;
-        let header = Header::for_session(SERVER_SESSION, SERVER_TAG)
-            .with_request(Kind::Request, request, FIRST)
-            .with_client(0, call.options.request_bytes, call.options.method);
-        let (bytes, message) = (header.to_bytes(), call.context.request.clone());
-        let first = Packet::parse(&bytes).expect("it is well-formed");
+        let (method, message) = (call.options.method, call.context.request.clone());
         let params = *self.server.params();
+        let asker = Asker {
+            client: 0,
+            pair: params.peer_session,
+            pair_tag: params.peer_tag,
+            request,
+            echo: FIRST,
+            message_bytes: call.options.request_bytes,
+            expires_at: Time::NEVER,
+        };
         match is_whole {
-            true => self.server.bind_whole(params, &first, false),
-            false => self.server.bind_claim(params, &first),
+            true => self.server.bind_whole(params, &asker),
+            false => self.server.bind_claim(params, &asker),
         }
         let credits = (!is_whole).then_some(self.config.credits);
         let binding = Binding { request, is_whole, credits };
@@ -339,7 +345,7 @@ impl Pair {
         self.numbers.insert(call.options.method, number);
         self.client.bind(params, &mut self.path, binding, call, self.now);
         if is_whole {
-            self.run_handler(0, &message);
+            self.run_method(0, method, &message);
         }
     }
 

@@ -151,7 +151,11 @@ impl Pair {
     }
 
     pub(super) fn run_handler(&mut self, slot: u32, request_bytes: &[u8]) {
-        let (request, method) = (self.server.request_in(slot), self.server.method_in(slot));
+        self.run_method(slot, self.server.method_in(slot), request_bytes);
+    }
+
+    pub(super) fn run_method(&mut self, slot: u32, method: u16, request_bytes: &[u8]) {
+        let request = self.server.request_in(slot);
         let Some(plan) = self.plans.get(usize::from(method)).copied() else {
             return self.reject(request, RejectCode::UnknownMethod);
         };

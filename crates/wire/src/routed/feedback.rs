@@ -66,9 +66,9 @@ impl Feedback {
         })
     }
 
-    /// The whole packet. Each number is within its width.
+    /// The whole packet, which is a header. Each number is within its width.
     #[inline]
-    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
+    pub fn header(self) -> Header {
         let WorkerCounts { sequence, received, settled, bound } = self.counts;
         debug_assert!(received < GIVEN_NUMBERS && settled < SETTLED_NUMBERS);
         debug_assert!(sequence < TRANSMISSION_NUMBERS);
@@ -76,6 +76,11 @@ impl Feedback {
         Header::for_session(self.session, self.tag)
             .with_request(Kind::Feedback, self.secret, sequence)
             .with_server(received, settled, bound.into())
-            .to_bytes()
+    }
+
+    /// The bytes of [`Feedback::header`].
+    #[inline]
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        self.header().to_bytes()
     }
 }
