@@ -118,8 +118,21 @@ pub enum CallError {
     Declined,
     /// This side had no memory for the response. The handler has run.
     OutOfMemory,
-    /// The server gave a reason that this version does not know.
+    /// The server gave a reason that this version does not know. Or it was a worker of a group, the
+    /// request may run more than once, and its reason says nothing of other workers that may have
+    /// run it.
     RejectedOtherwise,
+    /// A worker or router of a group could not take the request just now. It has not run.
+    Again,
+    /// The queue of a group's router is full, or this client's share of it. The request has not
+    /// run: an early rejection, before its deadline.
+    QueueFull,
+    /// The call's deadline passed while the request waited in a group's router or at its worker.
+    Expired,
+    /// A group has no worker that may take the request.
+    NoWorker,
+    /// A group's router does not know the policy of the call. The caller's fault.
+    UnknownPolicy,
 }
 
 impl CallError {
@@ -132,6 +145,11 @@ impl CallError {
                 | CallError::RequestTooLarge
                 | CallError::Overloaded
                 | CallError::Draining
+                | CallError::Again
+                | CallError::QueueFull
+                | CallError::Expired
+                | CallError::NoWorker
+                | CallError::UnknownPolicy
         )
     }
 
@@ -143,6 +161,11 @@ impl CallError {
             Some(RejectCode::Draining) => CallError::Draining,
             Some(RejectCode::HandlerFailed) => CallError::HandlerFailed,
             Some(RejectCode::Declined) => CallError::Declined,
+            Some(RejectCode::Again) => CallError::Again,
+            Some(RejectCode::QueueFull) => CallError::QueueFull,
+            Some(RejectCode::Expired) => CallError::Expired,
+            Some(RejectCode::NoWorker) => CallError::NoWorker,
+            Some(RejectCode::UnknownPolicy) => CallError::UnknownPolicy,
             _ => CallError::RejectedOtherwise,
         }
     }
@@ -165,6 +188,11 @@ impl fmt::Display for CallError {
             CallError::Declined => "the handler declined to answer",
             CallError::OutOfMemory => "no memory for the response",
             CallError::RejectedOtherwise => "the server rejected the request for an unknown reason",
+            CallError::Again => "no worker could take the request just now; send it again",
+            CallError::QueueFull => "the group's queue is full; retry later",
+            CallError::Expired => "the call's deadline passed before its request ran",
+            CallError::NoWorker => "the group has no worker that may take the request",
+            CallError::UnknownPolicy => "the group's router does not know the call's policy",
         })
     }
 }

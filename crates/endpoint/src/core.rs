@@ -14,8 +14,13 @@ mod assemblies;
 mod chores;
 mod context;
 mod due;
+mod elsewhere;
 mod enqueue;
 mod external;
+mod group_calls;
+mod group_requests;
+mod groups;
+mod half;
 mod hooks;
 mod prefetch;
 mod sealed;
@@ -42,10 +47,13 @@ use crate::tx_queue::{STAGED_PAYLOAD_BYTES_MAX, TxQueue};
 use assemblies::Assemblies;
 pub(crate) use chores::Chore;
 use external::External;
+use group_calls::GroupCalls;
+pub(crate) use group_calls::{Asked, Attachment};
+pub(crate) use group_requests::{GroupRequests, Joined, TakenOf};
+pub(crate) use half::Half;
 use hooks::Hooks;
 use prefetch::Hints;
 pub(crate) use prefetch::Prefetcher;
-pub(crate) use share::Half;
 
 /// How many sessions can be due or dirty in one turn before a list has to grow.
 const LISTED_SESSIONS: usize = 64;
@@ -153,6 +161,12 @@ pub(crate) struct Core<S> {
     pub(crate) closed_servers: ServerStats,
     pub(crate) outside: Outside,
     pub(crate) external: External<S>,
+    /// Calls to groups; there are none before the endpoint attaches to one.
+    pub(crate) group_calls: Option<Box<GroupCalls<S>>>,
+    /// Requests from groups; there are none before the endpoint joins one.
+    pub(crate) group_requests: Option<Box<GroupRequests>>,
+    /// Neither external sessions nor groups have anything to do before this time.
+    others_at: Time,
     pub(crate) hints: Hints,
     /// The buffer in which a packet is opened (W27). Empty until the first one, and while one is
     /// being handled.
@@ -195,6 +209,9 @@ impl<S> Core<S> {
             closed_servers: ServerStats::default(),
             outside: Outside::default(),
             external: External::default(),
+            group_calls: None,
+            group_requests: None,
+            others_at: Time::NEVER,
             hints: Hints::default(),
             opened: Vec::new(),
             config,

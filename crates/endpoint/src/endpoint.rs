@@ -181,13 +181,18 @@ impl<S> Endpoint<S> {
     /// Does the protocol's work with the packet I/O besides packets.
     #[cold]
     fn do_chores(&mut self) {
-        for chore in self.cx.core.chores.drain(..) {
+        let mut chores = core::mem::take(&mut self.cx.core.chores);
+        for chore in chores.drain(..) {
             match chore {
                 Chore::Release(route) => self.io.release_route(route),
                 Chore::DoubtPath(route) => self.io.doubt_path(route),
                 Chore::TrustPaths => self.io.trust_paths(),
+                Chore::MeetStrangers => self.meet_strangers(),
             }
         }
+        // What these have made to do is done in the next turn.
+        let more = core::mem::replace(&mut self.cx.core.chores, chores);
+        self.cx.core.chores.extend(more);
     }
 
     /// When the loop must next turn if nothing arrives: now if packets wait for the packet I/O,
@@ -235,7 +240,18 @@ impl<S> Endpoint<S> {
             client: self.cx.core.closed_clients,
             server: self.cx.core.closed_servers,
             io: self.io.stats(),
+            ..EndpointStats::default()
         };
+        if let Some(calls) = self.cx.core.group_calls.as_deref() {
+            let (pairs, sessions) = calls.stats();
+            stats.pairs = pairs;
+            stats.client.add(&sessions);
+        }
+        if let Some(requests) = self.cx.core.group_requests.as_deref() {
+            let (given, taken, sessions) = requests.stats();
+            (stats.given, stats.taken) = (given, taken);
+            stats.server.add(&sessions);
+        }
         for (_, entry) in self.cx.core.clients.iter() {
             if let ClientState::Ready { session, .. } = &entry.state {
                 stats.client.add(&session.stats());
@@ -256,7 +272,10 @@ impl<S> Endpoint<S> {
         let servers = self.cx.core.servers.iter().map(|(_, e)| e.session.footprint_bytes());
         let tables =
             self.cx.core.clients.footprint_bytes() + self.cx.core.servers.footprint_bytes();
-        let session_bytes = tables + clients.sum::<usize>() + servers.sum::<usize>();
+        let calls = self.cx.core.group_calls.as_deref().map_or(0, |it| it.footprint_bytes());
+        let requests = self.cx.core.group_requests.as_deref().map_or(0, |it| it.footprint_bytes());
+        let sessions = clients.sum::<usize>() + servers.sum::<usize>();
+        let session_bytes = tables + sessions + calls + requests;
         MemoryStats { pool: self.cx.core.pool.stats(), session_bytes }
     }
 }

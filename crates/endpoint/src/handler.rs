@@ -2,6 +2,8 @@
 
 use petasos_buf::MsgBuf;
 
+use crate::group::GROUP;
+
 /// One request.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -33,6 +35,22 @@ impl ServerSessionId {
     /// The external session with this generation. There is one at a time.
     pub(crate) fn external(generation: u32) -> ServerSessionId {
         ServerSessionId::new(u32::MAX, generation)
+    }
+
+    /// The client of a group with this place and generation.
+    pub(crate) fn group(place: u32, generation: u32) -> ServerSessionId {
+        ServerSessionId::new(GROUP + place, generation)
+    }
+
+    /// Whether it is a client of a group, whose requests a router gives to this endpoint.
+    #[inline]
+    pub fn is_group(self) -> bool {
+        self.index() / GROUP == 1
+    }
+
+    /// The place of a client of a group.
+    pub(crate) fn group_place(self) -> u32 {
+        self.index() & (GROUP - 1)
     }
 
     /// Whether its requests are delivered by a carrier ([`crate::ExternalEvent`]).
@@ -108,7 +126,8 @@ impl RequestKey {
         self.session
     }
 
-    /// The request's number in its session (W5).
+    /// The request's number in its session (W5). Of a client of a group, a name of the request that
+    /// no other has.
     #[inline]
     pub fn number(&self) -> u64 {
         self.request

@@ -56,6 +56,10 @@ impl<S> Endpoint<S> {
     /// Runs `hook` whenever a request whose handle has not been used is not wanted any more: its
     /// client has cancelled it or sent a newer one in its slot, or its session is gone. It runs in
     /// the turn that shows this, before a newer request's handler.
+    ///
+    /// A request of a client of a group ([`ServerSessionId::is_group`](crate::ServerSessionId))
+    /// still has to be answered or rejected once its handler has ended, though nobody is told:
+    /// until then it is one of those that its router lets this worker have at a time (RT21).
     pub fn on_abandoned(&mut self, hook: AbandonedHook<S>) {
         let hooks = &mut self.cx.core.hooks;
         (hooks.on_abandoned, hooks.any) = (Some(hook), true);

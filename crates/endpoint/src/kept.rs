@@ -76,6 +76,17 @@ impl Kept {
         self.buffer().map_or(usize::from(self.len), MsgBuf::len)
     }
 
+    /// Copies the message's beginning, out of a tail if it is there.
+    ///
+    /// # Panics
+    /// If `to` is longer than the message.
+    pub(crate) fn copy_to(&self, to: &mut [u8]) {
+        match self.buffer() {
+            Some(buf) => buf.copy_range(0, to),
+            None => to.copy_from_slice(&self.short[..to.len()]),
+        }
+    }
+
     /// The message, without a tail.
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self.buffer() {

@@ -33,7 +33,7 @@
 //! - `core`: [`Context`], and everything of an endpoint except its packet I/O; `receive`: from
 //!   frames to handlers and continuations;
 //! - `endpoint`: the loop; and modules built on it: `setup`, `attach` and `incoming` (sessions),
-//!   `polling`, `hooks`, `workers`, `shut_down`.
+//!   `polling`, `hooks`, `workers`, `groups` (of workers, by routers), `shut_down`.
 //!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
@@ -47,6 +47,8 @@ mod endpoint;
 mod error;
 mod external;
 mod fair_queue;
+mod group;
+mod groups;
 mod handler;
 mod hooks;
 mod incoming;
@@ -87,6 +89,7 @@ pub use config::{EndpointConfig, Polling, SessionConfig};
 pub use endpoint::Endpoint;
 pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
 pub use external::{ExternalAnswer, ExternalEvent, ExternalLimits};
+pub use group::{GroupError, MembershipId, MembershipOffer, RoutePolicy, Routing};
 pub use handler::{Payload, Request, RequestHandle, RequestKey, ServerSessionId};
 pub use hooks::Notifier;
 pub use no_packets::NoPackets;
@@ -95,7 +98,9 @@ pub use peer_key::PeerKey;
 pub use peers::ServedPeer;
 pub use petasos_base::{Clock, Time, VirtualClock};
 pub use petasos_buf::{MsgBuf, PoolConfig, PoolError, PoolStats};
-pub use petasos_control::{FailureReason, Fault, ProtocolError, RefuseCode};
+pub use petasos_control::{
+    AttachGrant, DataAddress, FailureReason, Fault, JoinGrant, ProtocolError, RefuseCode,
+};
 pub use petasos_netio::Switch;
 #[cfg(feature = "fabric")]
 pub use petasos_netio_fabric::{FabricConfig, FabricIo};

@@ -13,7 +13,10 @@ impl<S> Context<S> {
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
             Some(ClientState::Ready { session, .. }) => Some(*session.params()),
             Some(_) => None,
-            None => self.core.external_params(session),
+            None => match self.core.group_attachment(session) {
+                Some(attachment) => Some(attachment.params),
+                None => self.core.external_params(session),
+            },
         }
     }
 
@@ -22,6 +25,8 @@ impl<S> Context<S> {
         let entry = self.core.servers.get(session.index());
         let entry = entry.filter(|entry| entry.id == session);
         let params = entry.map(|entry| *entry.session.params());
-        params.or_else(|| self.core.external_served(session))
+        params
+            .or_else(|| self.core.external_served(session))
+            .or_else(|| self.core.group_served(session))
     }
 }

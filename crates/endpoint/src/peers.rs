@@ -25,7 +25,11 @@ pub struct ServedPeer {
 impl<S> Context<S> {
     /// The client of a server session; `None` once the session is gone.
     pub fn served_peer(&self, session: ServerSessionId) -> Option<ServedPeer> {
-        let entry = self.core.servers.get(session.index())?;
+        let Some(entry) = self.core.servers.get(session.index()) else {
+            let client = self.core.group_client(session)?;
+            let identity = client.told.as_ref().and_then(|told| told.identity.clone());
+            return Some(ServedPeer { address: client.address, shared_memory: false, identity });
+        };
         let entry = Some(entry).filter(|entry| entry.id == session)?;
         let ClientAddress { address, shared_memory, .. } = *entry.from;
         let identity = entry.secure.as_ref().map(|secure| secure.identity.clone());
@@ -35,8 +39,11 @@ impl<S> Context<S> {
     /// The key of the peer for which a server session counts; the default once the session is gone.
     pub fn served_peer_key(&self, session: ServerSessionId) -> PeerKey {
         let entry = self.core.servers.get(session.index());
-        let entry = entry.filter(|entry| entry.id == session);
-        entry.map_or_else(PeerKey::default, |entry| self.core.holders.key(entry.from.holder))
+        let holder = match entry.filter(|entry| entry.id == session) {
+            Some(entry) => Some(entry.from.holder),
+            None => self.core.group_client(session).map(|client| client.holder),
+        };
+        holder.map_or_else(PeerKey::default, |holder| self.core.holders.key(holder))
     }
 
     /// The key of the peer for which client session `session` counts: each dialled address is a
@@ -50,7 +57,9 @@ impl<S> Context<S> {
     /// The client that sent the request of `handle`: the identity that its certificate has proved.
     /// `None` over plaintext, or if the session is gone.
     pub fn peer(&self, handle: &RequestHandle) -> Option<&Arc<Identity>> {
-        let entry = self.core.servers.get(handle.session.index())?;
+        let Some(entry) = self.core.servers.get(handle.session.index()) else {
+            return self.core.group_client(handle.session)?.told.as_ref()?.identity.as_ref();
+        };
         let entry = Some(entry).filter(|entry| entry.id == handle.session)?;
         entry.secure.as_ref().map(|secure| &secure.identity)
     }

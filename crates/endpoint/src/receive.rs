@@ -2,26 +2,33 @@
 //!
 //! Most frames take one of two fast paths here (`handle_frame`). The others go to `packet` as whole
 //! packets, through `protected` if they must be verified first. `requests` and `responses` carry
-//! out what the session's half decides.
+//! out what the session's half decides. Indices of pairs are in no table of sessions, so packets of
+//! groups miss the fast paths, and go to `pairs` at clients and to `taken` at workers.
 
 mod packet;
+mod pairs;
 mod protected;
 mod requests;
 mod responses;
+mod taken;
 
 use petasos_base::Clock;
 use petasos_netio::{Ecn, Frame, Frames, Origin};
-use petasos_wire::{Malformed, Packet, RawPacket};
+use petasos_proto::pairs::PAIR_BIT;
+use petasos_wire::{Kind, Malformed, Packet, RawPacket};
 
 use crate::core::{Context, Core, Prefetcher};
 use crate::handler::{Payload, RequestHandle};
 use crate::sessions::{ClientState, SessionId};
 use packet::{count_malformed, handle_packet};
+use pairs::on_pair_packet;
 use protected::handle_protected;
 pub(crate) use requests::{answer_panic, refuse};
 use requests::{run_handler, run_on_copy};
 use responses::complete_short;
 pub(crate) use responses::run_finished;
+pub(crate) use taken::take_first;
+use taken::{on_first_packet, on_taken_packet};
 
 /// The options for handling a batch of frames.
 pub(crate) struct HandleWith<'a> {
@@ -152,6 +159,9 @@ fn handle_any<S>(
     marked: bool,
     origin: Option<Origin>,
 ) {
+    if RawPacket::read(bytes).is_some_and(|raw| raw.session() & PAIR_BIT as usize != 0) {
+        return handle_group_frame(state, cx, bytes, marked, origin);
+    }
     let core = &mut cx.core;
     let packet = match Packet::parse(bytes) {
         Ok(packet) => packet,
@@ -164,6 +174,27 @@ fn handle_any<S>(
     match packet.has_checksum() {
         true => handle_protected(state, cx, bytes, packet, marked),
         false => handle_packet(state, cx, packet, marked),
+    }
+}
+
+/// Handles a packet of a pair, at its client or its worker, or from a router. None of these takes a
+/// fast path: their indices are in no table of sessions.
+#[inline(never)]
+fn handle_group_frame<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    bytes: &[u8],
+    marked: bool,
+    origin: Option<Origin>,
+) {
+    let packet = match Packet::parse(bytes) {
+        Ok(packet) => packet,
+        Err(malformed) => return count_malformed(&mut cx.core, malformed),
+    };
+    match packet.kind() {
+        kind if kind.from_server() => on_pair_packet(state, cx, packet, marked, origin),
+        Kind::Routed => on_first_packet(state, cx, bytes, packet, origin),
+        _ => on_taken_packet(state, cx, packet, origin),
     }
 }
 

@@ -8,6 +8,7 @@ use petasos_control::ConnectParams;
 use petasos_netio::{Origin, Route};
 use petasos_proto::{ClientSession, ServerSession};
 
+use crate::group::GROUP;
 use crate::handler::ServerSessionId;
 use crate::kept::Kept;
 use crate::quota::HolderId;
@@ -26,17 +27,29 @@ impl SessionId {
         SessionId { index: EXTERNAL + place, generation }
     }
 
+    /// The attachment to a group with this place and generation.
+    pub(crate) fn group(place: u32, generation: u32) -> SessionId {
+        SessionId { index: GROUP + place, generation }
+    }
+
+    /// Whether it is an attachment to a group's router: its calls are routed
+    /// ([`crate::Context::enqueue_routed`]).
+    #[inline]
+    pub fn is_group(self) -> bool {
+        self.index / GROUP == 1
+    }
+
     /// Whether a carrier has its calls ([`crate::ExternalEvent`]).
     #[inline]
     pub fn is_external(self) -> bool {
         self.index >= EXTERNAL
     }
 
-    /// Its place among the sessions of its kind, external or not. A later session may have the
-    /// same.
+    /// Its place among the sessions of its kind: external, of a group, or neither. A later session
+    /// may have the same.
     #[inline(always)]
     pub fn place(self) -> usize {
-        (self.index & (EXTERNAL - 1)) as usize
+        (self.index & (GROUP - 1)) as usize
     }
 
     /// The session's index in the endpoint's table. A later session may reuse it.
@@ -177,16 +190,43 @@ pub(crate) struct ServerEntry {
     pub(crate) secure: Option<Box<Secure>>,
     /// The client's address. Rarely read, so it is boxed.
     pub(crate) from: Box<ClientAddress>,
-    /// The last turn in which packets were pulled.
-    pub(crate) pulled_in: u64,
-    /// How many packets were pulled in that turn.
-    pub(crate) pulled: u32,
-    /// The request whose response was last pulled, and the end of the packets pulled so far.
-    pub(crate) pulled_to: (u64, u32),
+    pub(crate) pulls: Pulls,
     /// Bytes of memory taken for requests that have not arrived completely.
     pub(crate) assembling: u64,
     /// When a packet of such a request last arrived.
     pub(crate) assembled_at: Time,
+}
+
+/// What a client has pulled (W19).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pulls {
+    /// The last turn in which packets were pulled.
+    turn: u64,
+    /// How many packets were pulled in that turn.
+    packets: u32,
+    /// The request whose response was last pulled, and the end of the packets pulled so far.
+    reached: (u64, u32),
+}
+
+impl Pulls {
+    /// Takes as many of `packets` as a session with `credits_max` may send in this turn.
+    pub(crate) fn take(&mut self, turn: u64, credits_max: u32, packets: u32) -> u32 {
+        if self.turn != turn {
+            (self.turn, self.packets) = (turn, 0);
+        }
+        let taken = packets.min(credits_max - self.packets);
+        self.packets += taken;
+        taken
+    }
+
+    /// Notes that packets `start..end` of the response to `request` were pulled. Whether some of
+    /// them were pulled before.
+    pub(crate) fn note(&mut self, request: u64, (start, end): (u32, u32)) -> bool {
+        let (of, reached) = self.reached;
+        let before = if of == request { reached } else { 0 };
+        self.reached = (request, before.max(end));
+        start < before
+    }
 }
 
 /// A client's address, and the holder that its session is counted for.
@@ -220,7 +260,8 @@ pub(crate) struct Table<T> {
 
 impl<T> Table<T> {
     pub(crate) fn new(len_max: u32) -> Table<T> {
-        let len_max = len_max.min(petasos_wire::SESSIONS_MAX);
+        // Those above are of pairs (RT10).
+        let len_max = len_max.min(petasos_proto::pairs::PAIR_BIT);
         let (entries, free) = (Vec::new(), std::collections::VecDeque::new());
         Table { entries, free, len: 0, len_max, huge_pages: HugePages::default() }
     }

@@ -4,6 +4,8 @@ mod client;
 mod limits;
 mod server;
 
+pub(crate) use limits::{first_credits, fitting};
+
 use crate::call::CallError;
 use crate::endpoint::Endpoint;
 use crate::sessions::{PeerId, SessionId};
@@ -21,6 +23,8 @@ impl<S> Endpoint<S> {
         if let Some(holder) = self.cx.core.client_mut(session).map(|entry| entry.holder) {
             self.cx.core.clients.remove(session.index);
             self.cx.core.holders.give(holder, 0);
+        } else if session.is_group() {
+            self.cx.core.close_group(session);
         } else {
             self.cx.core.close_external(session);
         }

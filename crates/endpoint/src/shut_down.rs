@@ -38,8 +38,11 @@ impl<S> Endpoint<S> {
             _ => 0,
         });
         let (external_requests, external_calls) = self.cx.core.external.unfinished();
+        let requests = self.cx.core.group_requests.as_deref().map_or(0, |it| it.unfinished());
+        let pairs = self.cx.core.group_calls.as_deref().map_or(0, |it| it.unfinished());
         let running: usize = running;
-        (running + external_requests, calls.sum::<usize>() + external_calls)
+        let calls: usize = calls.sum();
+        (running + external_requests + requests, calls + external_calls + pairs)
     }
 
     /// Ends gracefully: rejects new requests as draining, turns the loop until all handlers
@@ -61,10 +64,14 @@ impl<S> Endpoint<S> {
     fn close_all(&mut self) {
         let name = |(index, generation)| SessionId { index, generation };
         let clients = self.cx.core.clients.iter().map(|(index, e)| name((index, e.generation)));
-        for session in clients.chain(self.cx.core.external.sessions()).collect::<Vec<_>>() {
+        let groups = self.cx.core.group_calls.as_deref();
+        let groups = groups.map_or_else(Vec::new, |calls| calls.sessions().collect());
+        let others = self.cx.core.external.sessions().into_iter().chain(groups);
+        for session in clients.chain(others).collect::<Vec<_>>() {
             self.close_session(session);
         }
         self.detach();
+        self.cx.core.leave_all_groups();
         let servers: Vec<_> = self.cx.core.servers.iter().map(|(index, _)| index).collect();
         for index in servers {
             self.cx.core.drop_server(index);

@@ -2,6 +2,9 @@
 
 use petasos_buf::PoolStats;
 use petasos_netio::IoStats;
+use petasos_proto::given::GivenStats;
+use petasos_proto::pairs::PairStats;
+use petasos_proto::taken::TakenStats;
 use petasos_proto::{ClientStats, ServerStats};
 
 petasos_base::counters! {
@@ -72,6 +75,11 @@ petasos_base::counters! {
         rings_unreachable,
         /// Client sessions that ended because their rings broke and could not be set up again.
         rings_lost,
+        /// Received packets of groups whose blocks are void (RT1, RT2, RT7).
+        malformed_block,
+        /// First packets that were dropped because there is no room for their clients, or no route
+        /// to them.
+        clients_refused,
     }
 }
 
@@ -84,6 +92,12 @@ pub struct EndpointStats {
     pub client: ClientStats,
     /// All server sessions together.
     pub server: ServerStats,
+    /// Calls to groups, before they have a worker. Their sessions are in `client`.
+    pub pairs: PairStats,
+    /// Requests of groups, which this endpoint has as a worker. Their sessions are in `server`.
+    pub taken: TakenStats,
+    /// The numbers that routers have given this endpoint.
+    pub given: GivenStats,
     /// The packet I/O.
     pub io: IoStats,
 }
@@ -94,8 +108,11 @@ impl EndpointStats {
         let event_loop = self.event_loop.iter().map(|(name, value)| ("loop", name, value));
         let client = self.client.iter().map(|(name, value)| ("client", name, value));
         let server = self.server.iter().map(|(name, value)| ("server", name, value));
+        let pairs = self.pairs.iter().map(|(name, value)| ("pairs", name, value));
+        let taken = self.taken.iter().map(|(name, value)| ("taken", name, value));
+        let given = self.given.iter().map(|(name, value)| ("given", name, value));
         let io = self.io.iter().map(|(name, value)| ("io", name, value));
-        event_loop.chain(client).chain(server).chain(io)
+        event_loop.chain(client).chain(server).chain(pairs).chain(taken).chain(given).chain(io)
     }
 }
 

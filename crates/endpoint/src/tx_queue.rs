@@ -171,7 +171,22 @@ impl TxQueue {
         let bytes = (message.len() - start).min(payload_bytes);
         let padded = message.len() <= payload_bytes;
         let fill = |to: &mut [u8]| message.copy_range(start, to);
-        self.push_filled(route, header, (bytes, fill), padded, sealer);
+        self.push_filled(route, header, &[], (bytes, fill), padded, sealer);
+    }
+
+    /// Queues a packet with a block between header and payload (RT2, RT7), and a payload of so many
+    /// bytes, which is written to where it is sent from.
+    #[inline]
+    pub(crate) fn push_with_block(
+        &mut self,
+        route: Route,
+        header: Header,
+        block: &[u8],
+        payload: (usize, impl FnOnce(&mut [u8])),
+        padded: bool,
+    ) {
+        debug_assert!(!header.has_checksum(), "groups in plaintext have no checksums");
+        self.push_filled(route, header, block, payload, padded, None);
     }
 
     /// Queues a copy of a message's only packet, in a session without checksums; its payload has at
@@ -221,7 +236,7 @@ impl TxQueue {
         sealer: Option<&mut Sealer>,
     ) {
         let fill = |to: &mut [u8]| to.copy_from_slice(payload);
-        self.push_filled(route, header, (payload.len(), fill), padded, sealer);
+        self.push_filled(route, header, &[], (payload.len(), fill), padded, sealer);
     }
 
     /// Queues a packet with a payload of so many bytes, which is written to where it is sent from.
@@ -230,6 +245,7 @@ impl TxQueue {
         &mut self,
         route: Route,
         header: Header,
+        block: &[u8],
         (bytes, fill): (usize, impl FnOnce(&mut [u8])),
         padded: bool,
         sealer: Option<&mut Sealer>,
@@ -240,10 +256,12 @@ impl TxQueue {
             None => CHECKSUM_BYTES,
             Some(_) => SEAL_BYTES,
         };
-        let mut end = start + HEADER_BYTES + bytes;
+        let payload_at = start + HEADER_BYTES + block.len();
+        let mut end = payload_at + bytes;
         self.reserve(end + PADDING_BYTES_MAX + trailer);
         self.stage[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        fill(&mut self.stage[start + HEADER_BYTES..end]);
+        self.stage[start + HEADER_BYTES..payload_at].copy_from_slice(block);
+        fill(&mut self.stage[payload_at..end]);
         if trailer != 0 {
             // The padding comes before the checksum or tag, which covers it (W12, W27).
             let padding = self.open.padding(route, end - start + trailer);

@@ -1,11 +1,13 @@
 //! In steady state an RPC allocates nothing, on either side.
 
 mod joined;
+mod shim;
 
 use std::alloc::System;
 
 use joined::*;
-use petasos_endpoint::{Completion, Context, Payload};
+use petasos_endpoint::{CallSettings, Completion, Context, MsgBuf, Payload, Routing, SessionId};
+use shim::Ends;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -53,6 +55,67 @@ fn rpcs_allocate_nothing_in_steady_state() {
     check(&mut Joined::new(), 1448);
     // A tag takes 16 bytes of the packet.
     check(&mut Joined::sealed(|_| {}), 1432);
+    check_group();
+}
+
+/// Starts the next call to the group.
+fn again_to_group(client: &mut Routed, cx: &mut Context<Routed>, completion: Completion<'_>) {
+    let response = completion.result.expect("the hub loses nothing");
+    assert_eq!(response.len(), completion.request.len());
+    if let Payload::Buffer(buf) = response {
+        cx.free(buf);
+    }
+    client.left -= 1;
+    match client.left {
+        0 => cx.free(completion.request),
+        _ => routed(client, cx, completion.request),
+    }
+}
+
+/// A client of a group.
+struct Routed {
+    session: Option<SessionId>,
+    routing: Routing,
+    left: u64,
+}
+
+fn routed(client: &mut Routed, cx: &mut Context<Routed>, request: MsgBuf) {
+    let session = client.session.expect("it is attached");
+    let settings = CallSettings::default();
+    let call =
+        cx.enqueue_routed(session, ECHO, request, again_to_group, 0, &settings, client.routing);
+    call.expect("there is room");
+}
+
+/// Completes `calls` RPCs of `bytes` to a group, one at a time; gives the allocations made
+/// meanwhile, at both ends.
+fn group_allocations(ends: &mut Ends<Routed, Server>, bytes: usize, calls: u64) -> usize {
+    let (state, cx) = ends.client.split();
+    state.left = calls;
+    let request = cx.alloc(bytes).expect("the pool has room");
+    routed(state, cx, request);
+    let region = Region::new(ALLOCATOR);
+    while ends.client.state().left > 0 {
+        ends.time.set(ends.time.now().plus_nanos(1_000));
+        ends.turn();
+    }
+    region.change().allocations
+}
+
+/// Calls that run at once, and calls that ask for a worker first.
+fn check_group() {
+    for is_idempotent in [true, false] {
+        let routing = Routing { is_idempotent, ..Routing::default() };
+        let client = Routed { session: None, routing, left: 0 };
+        let mut ends = Ends::new(client, Server::default());
+        register(&mut ends.worker);
+        ends.client.state_mut().session = Some(ends.session);
+        for bytes in [0, 32, 1024, 1025, 8_000, 65_536] {
+            let calls = if bytes > 10_000 { 1_000 } else { 10_000 };
+            group_allocations(&mut ends, bytes, calls);
+            assert_eq!(group_allocations(&mut ends, bytes, calls), 0, "{bytes} bytes {routing:?}");
+        }
+    }
 }
 
 /// With messages of no bytes to 64 KiB; `bytes_max` fit one packet.

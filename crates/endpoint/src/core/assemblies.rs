@@ -8,8 +8,9 @@
 //! gone silent in the middle of requests lose theirs: these are rejected as overloaded, have not
 //! run, and may be sent again (W22). Responses end with their calls, and calls with their timeouts.
 //!
-//! Invariant: a holder's announced bytes are the sum of its server sessions' `assembling` and of
-//! the responses for which its client sessions have buffers.
+//! Invariant: a holder's announced bytes are the sum of its server sessions' `assembling`, of the
+//! responses for which its client sessions, or pairs that are bound to it, have buffers, and of
+//! what sessions of its requests by groups have `counted`.
 
 use core::time::Duration;
 
@@ -64,7 +65,7 @@ impl<S> Core<S> {
     /// Recounts a session's assemblies, after some have begun or ended.
     pub(crate) fn count_assemblies(&mut self, index: u32) {
         let Some(entry) = self.servers.get_mut(index) else { return };
-        let bytes = entry.session.receiving().map(|bytes| taken(bytes as usize)).sum();
+        let bytes = entry.session.receiving().map(|bytes| pool_bytes(bytes as usize)).sum();
         let before = core::mem::replace(&mut entry.assembling, bytes);
         self.holders.announce(entry.from.holder, before, bytes);
     }
@@ -78,7 +79,12 @@ impl<S> Core<S> {
     /// that much.
     pub(crate) fn take_for_response(&mut self, index: u32, bytes: u32) -> Option<MsgBuf> {
         let of = self.clients.get(index)?.holder;
-        let taken = taken(bytes as usize);
+        self.take_announced(of, bytes)
+    }
+
+    /// The same for a server that counts as this holder.
+    pub(crate) fn take_announced(&mut self, of: HolderId, bytes: u32) -> Option<MsgBuf> {
+        let taken = pool_bytes(bytes as usize);
         if self.holders.announced(of) + taken > self.pool.lendable_bytes() as u64 {
             self.stats.responses_refused += 1;
             return None;
@@ -91,7 +97,12 @@ impl<S> Core<S> {
     /// Forgets a response that is complete or given up.
     pub(crate) fn forget_response(&mut self, index: u32, response: &MsgBuf) {
         let entry = self.clients.get(index).expect("a session outlives its calls");
-        self.holders.announce(entry.holder, taken(response.len()), 0);
+        self.forget_announced(entry.holder, response.len());
+    }
+
+    /// Undoes [`Core::take_announced`] for a response of so many bytes.
+    pub(crate) fn forget_announced(&mut self, of: HolderId, bytes: usize) {
+        self.holders.announce(of, pool_bytes(bytes), 0);
     }
 
     /// Whether the request whose announcement was just counted may allocate its memory.
@@ -144,6 +155,6 @@ impl<S> Core<S> {
 }
 
 /// How much of the pool a message of `bytes` uses: buffers are up to twice as long.
-fn taken(bytes: usize) -> u64 {
+pub(crate) fn pool_bytes(bytes: usize) -> u64 {
     Pool::lent_for(bytes) as u64
 }

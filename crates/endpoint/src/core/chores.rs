@@ -26,6 +26,8 @@ pub(crate) enum Chore {
     DoubtPath(Route),
     /// See [`petasos_netio::PacketIo::trust_paths`].
     TrustPaths,
+    /// First packets have come from clients of groups that have no route yet.
+    MeetStrangers,
 }
 
 impl<S> Core<S> {
@@ -49,11 +51,8 @@ impl<S> Core<S> {
     /// `request`. If an earlier pull reached as far, it has asked again.
     pub(crate) fn note_pulled(&mut self, index: u32, request: u64, (start, end): (u32, u32)) {
         let Some(entry) = self.servers.get_mut(index) else { return };
-        let (of, reached) = entry.pulled_to;
-        let before = if of == request { reached } else { 0 };
-        entry.pulled_to = (request, before.max(end));
-        let route = entry.route;
-        if start < before {
+        let (is_again, route) = (entry.pulls.note(request, (start, end)), entry.route);
+        if is_again {
             self.doubt_path(route);
         }
     }

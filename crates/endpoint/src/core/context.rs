@@ -9,8 +9,8 @@ use petasos_wire::RejectCode;
 
 use super::{CallContext, Context, Continuation, SHORT_REQUEST_BYTES_MAX};
 use crate::call::{CallError, CallId, CallSettings, Refused};
-use crate::external::ExternalAnswer;
-use crate::handler::RequestHandle;
+use crate::group::Routing;
+use crate::handler::{Payload, RequestHandle};
 use crate::kept::SHORT_BYTES_MAX;
 use crate::sessions::{ClientState, SessionId, SessionState, ready};
 
@@ -139,11 +139,31 @@ impl<S> Context<S> {
         core.enqueue_any(session, method, context, settings)
     }
 
+    /// Starts a call to a group, whose router `session` is an attachment to. It is routed as
+    /// `routing` says; with the other methods, as by default.
+    ///
+    /// # Errors
+    /// The buffer, with the reason; see [`crate::EnqueueError`].
+    #[allow(clippy::too_many_arguments, reason = "those of `enqueue_with`, and one more")]
+    pub fn enqueue_routed(
+        &mut self,
+        session: SessionId,
+        method: u16,
+        request: MsgBuf,
+        continuation: Continuation<S>,
+        tag: u64,
+        settings: &CallSettings,
+        routing: Routing,
+    ) -> Result<CallId, Refused> {
+        let context = CallContext { request, response: None, continuation, tag };
+        self.core.enqueue_to_group(session, method, context, Some(settings), routing)
+    }
+
     /// Cancels a call. Its continuation runs with [`CallError::Cancelled`] within this turn, and
     /// the server is told by a datagram, which may be lost. Returns whether there was such a call.
     pub fn cancel(&mut self, call: CallId) -> bool {
         let Some(entry) = self.core.client_mut(call.session) else {
-            return self.core.end_external(call, CallError::Cancelled);
+            return self.core.end_elsewhere(call, CallError::Cancelled);
         };
         let Some(client) = ready(entry) else { return false };
         let Some(ended) = client.cancel(call.number) else { return false };
@@ -189,7 +209,7 @@ impl<S> Context<S> {
         let entry = core.servers.get_mut(index).filter(|entry| entry.id == session);
         let Some(entry) = entry else {
             let handle = RequestHandle { session, request };
-            return core.answer_external(&handle, ExternalAnswer::Response(response));
+            return core.answer_elsewhere(&handle, response);
         };
         let slot = entry.session.slot_of(request);
         match entry.session.respond(request, response.len() as u32) {
@@ -226,6 +246,9 @@ impl<S> Context<S> {
 
     #[inline(never)]
     fn respond_with_buffer(&mut self, handle: RequestHandle, bytes: &[u8]) {
+        if handle.session.is_group() {
+            return self.core.answer_taken(&handle, Payload::Frame(bytes));
+        }
         if bytes.len() <= SHORT_BYTES_MAX && self.core.respond_sealed(&handle, bytes) {
             return;
         }
@@ -244,7 +267,7 @@ impl<S> Context<S> {
         if entry.is_some_and(|entry| entry.id == handle.session) {
             self.core.reject(handle.session.index(), handle.request, code);
         } else {
-            self.core.answer_external(&handle, ExternalAnswer::Rejected(code));
+            self.core.reject_elsewhere(&handle, code);
         }
     }
 
@@ -253,7 +276,7 @@ impl<S> Context<S> {
     pub fn is_wanted(&self, handle: &RequestHandle) -> bool {
         let entry = self.core.servers.get(handle.session.index());
         entry.map_or_else(
-            || self.core.is_external_running(handle),
+            || self.core.is_external_running(handle) || self.core.is_taken_wanted(handle),
             |entry| entry.id == handle.session && entry.session.is_running(handle.request),
         )
     }
@@ -270,7 +293,10 @@ impl<S> Context<S> {
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
             Some(ClientState::Ready { session, .. }) => session.params().slots,
             Some(_) => 0,
-            None => self.core.external_params(session).map_or(0, |params| params.slots),
+            None => match self.core.group_attachment(session) {
+                Some(attachment) => attachment.asked_max,
+                None => self.core.external_params(session).map_or(0, |params| params.slots),
+            },
         }
     }
 
@@ -278,6 +304,7 @@ impl<S> Context<S> {
     pub fn session_state(&self, session: SessionId) -> SessionState {
         let entry = self.core.clients.get(session.index);
         match entry.filter(|entry| entry.generation == session.generation).map(|e| &e.state) {
+            None if self.core.group_attachment(session).is_some() => SessionState::Ready,
             None => self.core.external_state(session),
             Some(ClientState::Connecting) => SessionState::Connecting,
             Some(ClientState::Ready { .. }) => SessionState::Ready,

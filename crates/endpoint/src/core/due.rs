@@ -26,8 +26,8 @@ impl<S> Core<S> {
         if self.paced.is_due(self.now) {
             self.unpark();
         }
-        if self.external.late_at() <= self.now {
-            self.expire_external();
+        if self.others_at <= self.now {
+            self.run_others();
         }
         if !self.timers.is_due(self.now) {
             return;
@@ -57,10 +57,13 @@ impl<S> Core<S> {
     fn unpark(&mut self) {
         let mut due = core::mem::take(&mut self.due);
         self.paced.advance(self.now, |entry| due.push(entry));
-        for TimerEntry { index, generation } in due.drain(..) {
+        for timer in due.drain(..) {
+            let TimerEntry { index, generation } = timer;
             if let Some(entry) = self.client_mut(SessionId { index, generation }) {
                 entry.parked = false;
                 self.touch_client(index);
+            } else {
+                self.unpark_bound(timer);
             }
         }
         self.due = due;
@@ -80,12 +83,14 @@ impl<S> Core<S> {
 
     /// When timers or paced sessions need a turn next; [`Time::NEVER`] if nothing waits.
     pub(crate) fn next_timer_at(&self) -> Time {
-        self.timers.next_at().min(self.paced.next_due()).min(self.external.late_at())
+        self.timers.next_at().min(self.paced.next_due()).min(self.others_at)
     }
 
     fn on_timer(&mut self, id: SessionId) {
         let now = self.now;
-        let Some(entry) = self.client_mut(id) else { return };
+        let Some(entry) = self.client_mut(id) else {
+            return self.on_bound_timer(TimerEntry { index: id.index, generation: id.generation });
+        };
         if entry.timer_at > now {
             return;
         }

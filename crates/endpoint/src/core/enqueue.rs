@@ -61,8 +61,8 @@ impl<S> Core<S> {
         let entry = self.clients.get_mut(session.index);
         let entry = entry.filter(|entry| within && entry.generation == session.generation);
         let Some((client, route)) = entry.and_then(|entry| entry.state.ready()) else {
-            if session.is_external() {
-                return self.enqueue_external(session, method, context, settings);
+            if session.is_external() || session.is_group() {
+                return self.enqueue_elsewhere(session, method, context, settings);
             }
             return Err(refuse(self, session, context.request));
         };

@@ -81,11 +81,6 @@ impl<S> External<S> {
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
         self.clients.iter().flatten().map(|client| client.id).collect()
     }
-
-    /// When the next call is late.
-    pub(crate) fn late_at(&self) -> Time {
-        self.late_at
-    }
 }
 
 fn params_of(limits: ExternalLimits) -> SessionParams {
@@ -139,6 +134,7 @@ impl<S> Core<S> {
         self.request_bytes = in_progress;
         let external = &mut self.external;
         external.late_at = external.late_at.min(timeout_at);
+        self.others_at = self.others_at.min(timeout_at);
         let number = external.calls.add(Carried { session, context, timeout_at });
         let call = CallId { session, number };
         external.events.push_back(ExternalEvent::Call { call, method });
@@ -158,6 +154,9 @@ impl<S> Core<S> {
     #[cold]
     pub(super) fn expire_external(&mut self) {
         let now = self.now;
+        if self.external.late_at > now {
+            return;
+        }
         for number in self.external.calls.names(|carried| carried.timeout_at <= now) {
             let session = self.external.calls.get(number).expect("it is late").session;
             self.end_external(CallId { session, number }, CallError::Timeout);
@@ -169,6 +168,11 @@ impl<S> Core<S> {
         // Not more often than once per tick.
         let tick = now + core::time::Duration::from_nanos(TICK_NS);
         self.external.late_at = if next == Time::NEVER { next } else { next.max(tick) };
+    }
+
+    /// When [`Core::expire_external`] has something to do.
+    pub(super) fn external_due(&self) -> Time {
+        self.external.late_at
     }
 
     /// Ends all calls of an external session.

@@ -1,21 +1,27 @@
 //! The sessions of an endpoint as sharers of its receive queue (W26).
 
-use petasos_proto::{Sharer, Sharers};
+use petasos_proto::pairs::PAIR_BIT;
+use petasos_proto::{CreditShare, Membership, Sharer, Sharers};
 
+use super::group_calls::GroupCalls;
+use super::group_requests::GroupRequests;
+use super::half::Half;
 use super::{CallContext, Core};
 use crate::sessions::{ClientEntry, ServerEntry, Table, ready};
-
-/// The local half of a session. If its index has become another session's, that is harmless: the
-/// other holds no share unless it joins by itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Half {
-    Client(u32),
-    Server(u32),
-}
 
 struct Halves<'a, S> {
     clients: &'a mut Table<ClientEntry<CallContext<S>>>,
     servers: &'a mut Table<ServerEntry>,
+    calls: Option<&'a mut GroupCalls<S>>,
+    requests: Option<&'a mut GroupRequests>,
+}
+
+impl<S> Core<S> {
+    fn halves(&mut self) -> (&mut CreditShare<Half>, Halves<'_, S>) {
+        let Core { clients, servers, group_calls, group_requests, share, .. } = self;
+        let (calls, requests) = (group_calls.as_deref_mut(), group_requests.as_deref_mut());
+        (share, Halves { clients, servers, calls, requests })
+    }
 }
 
 impl<S> Sharers for Halves<'_, S> {
@@ -23,6 +29,12 @@ impl<S> Sharers for Halves<'_, S> {
 
     fn sharer(&mut self, half: Half) -> Option<&mut dyn Sharer> {
         match half {
+            Half::Client(index) if index & PAIR_BIT != 0 => {
+                Some(&mut self.calls.as_deref_mut()?.bound_mut(index)?.session)
+            }
+            Half::Server(index) if index & PAIR_BIT != 0 => {
+                Some(&mut self.requests.as_deref_mut()?.session_mut(index)?.session)
+            }
             Half::Client(index) => Some(ready(self.clients.get_mut(index)?)?),
             Half::Server(index) => Some(&mut self.servers.get_mut(index)?.session),
         }
@@ -34,20 +46,32 @@ impl<S> Core<S> {
     #[inline(never)]
     pub(crate) fn share_with(&mut self, half: Half) {
         let membership = match half {
-            Half::Client(index) => {
-                self.clients.get_mut(index).and_then(ready).map(|session| session.membership())
-            }
-            Half::Server(index) => self.servers.get(index).map(|entry| entry.session.membership()),
+            Half::Client(index) => match self.clients.get_mut(index) {
+                Some(entry) => ready(entry).map(|session| session.membership()),
+                None => self.group_membership(half),
+            },
+            Half::Server(index) => match self.servers.get(index) {
+                Some(entry) => Some(entry.session.membership()),
+                None => self.group_membership(half),
+            },
         };
         if membership.is_some_and(|membership| !self.share.has(membership)) {
-            let Core { clients, servers, .. } = self;
-            self.share.join(half, &mut Halves { clients, servers }, self.now);
+            let now = self.now;
+            let (share, mut halves) = self.halves();
+            share.join(half, &mut halves, now);
         }
     }
 
     #[cold]
+    fn group_membership(&mut self, half: Half) -> Option<Membership> {
+        let (_, mut halves) = self.halves();
+        halves.sharer(half).map(|sharer| *sharer.membership_mut())
+    }
+
+    #[cold]
     pub(crate) fn end_share_epoch(&mut self) {
-        let Core { clients, servers, .. } = self;
-        self.share.end_epoch(&mut Halves { clients, servers }, self.now);
+        let now = self.now;
+        let (share, mut halves) = self.halves();
+        share.end_epoch(&mut halves, now);
     }
 }

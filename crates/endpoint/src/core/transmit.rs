@@ -21,14 +21,14 @@ const _: () = assert!(
 /// Whether packets of a message of so many bytes are copied. So are those of one of which somebody
 /// else may write a part: no slice of it may be had.
 #[inline]
-fn is_staged(message_bytes: usize, header: &Header) -> bool {
+pub(super) fn is_staged(message_bytes: usize, header: &Header) -> bool {
     message_bytes <= STAGED_PAYLOAD_BYTES_MAX || header.has_checksum()
 }
 
 impl<S> Core<S> {
     /// Takes the packets that a client session has to send.
     pub(crate) fn pump_client(&mut self, index: u32) {
-        let Some(entry) = self.clients.get_mut(index) else { return };
+        let Some(entry) = self.clients.get_mut(index) else { return self.pump_pair(index) };
         entry.dirty = false;
         let ClientState::Ready { session, route } = &mut entry.state else { return };
         let secure = &mut entry.secure;
@@ -79,7 +79,7 @@ impl<S> Core<S> {
 
     /// Takes the acknowledgements that a server session has to send.
     pub(crate) fn pump_server(&mut self, index: u32) {
-        let Some(entry) = self.servers.get_mut(index) else { return };
+        let Some(entry) = self.servers.get_mut(index) else { return self.pump_request(index) };
         entry.dirty = false;
         let mut bitmap = [0; BITMAP_WORDS_MAX];
         while let Some(ack) = entry.session.poll_ack(&mut bitmap) {
@@ -93,13 +93,9 @@ impl<S> Core<S> {
     pub(crate) fn send_pulled(&mut self, index: u32, slot: u32, start: u32, end: u32) {
         let turn = self.stats.turns;
         let Some(entry) = self.servers.get_mut(index) else { return };
-        if entry.pulled_in != turn {
-            (entry.pulled_in, entry.pulled) = (turn, 0);
-        }
         let request = entry.session.request_in(slot);
-        let left = entry.session.params().credits_max - entry.pulled;
-        let packets = (end - start).min(left);
-        entry.pulled += packets;
+        let credits_max = entry.session.params().credits_max;
+        let packets = entry.pulls.take(turn, credits_max, end - start);
         self.stats.pulls_cut += u64::from(packets < end - start);
         self.note_pulled(index, request, (start, end));
         self.send_response(index, slot, start, start + packets);
@@ -258,16 +254,19 @@ impl<S> Core<S> {
         let slot = u32::from(item.slot);
         match item.kind {
             Kind::Request => {
-                let ClientState::Ready { session, .. } = &self.clients.get(item.session)?.state
-                else {
-                    return None;
+                let Some(entry) = self.clients.get(item.session) else {
+                    return self.bound_packet(item.session, (slot, item.request), item.index);
                 };
+                let ClientState::Ready { session, .. } = &entry.state else { return None };
                 let context = session.context_of(slot, item.request)?;
                 let payload_bytes = session.params().payload_bytes as usize;
                 Some(context.request.packet(item.index, payload_bytes))
             }
             Kind::Response => {
-                let session = &self.servers.get(item.session)?.session;
+                let Some(entry) = self.servers.get(item.session) else {
+                    return self.taken_packet(item.session, item.request, item.index);
+                };
+                let session = &entry.session;
                 let buf = session.response_of(slot, item.request)?.buffer()?;
                 Some(buf.packet(item.index, session.params().payload_bytes as usize))
             }

@@ -165,6 +165,7 @@ pub(super) fn run_handler<S>(
 /// continuation's; those run only for packets from servers.
 #[cold]
 pub(crate) fn answer_panic<S>(core: &mut Core<S>, frame: &[u8]) {
+    core.reject_running();
     if let Ok(packet) = Packet::parse(frame)
         && !packet.from_server()
     {
@@ -201,5 +202,5 @@ pub(crate) fn refuse<S>(_: &mut S, cx: &mut Context<S>, request: Request<'_>) {
         core.stats.unknown_methods += 1;
         RejectCode::UnknownMethod
     };
-    core.reject(handle.session.index(), handle.request, code);
+    cx.reject(handle, code);
 }

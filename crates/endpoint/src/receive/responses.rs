@@ -130,7 +130,7 @@ pub(super) fn complete_short<S>(
     continuation(state, cx, completion);
 }
 
-fn complete<S>(
+pub(super) fn complete<S>(
     state: &mut S,
     cx: &mut Context<S>,
     session: SessionId,

@@ -51,7 +51,7 @@ const CREDITS_MIN: u32 = 8;
 
 /// How many packets of `datagram_bytes` may be in flight to this endpoint: half of what fits the
 /// receive buffer of `room_bytes`, since the system's overhead counts as well.
-fn fitting(room_bytes: usize, datagram_bytes: usize) -> u32 {
+pub(crate) fn fitting(room_bytes: usize, datagram_bytes: usize) -> u32 {
     let fitting = room_bytes / 2 / datagram_bytes.max(1);
     fitting.clamp(CREDITS_MIN as usize, petasos_wire::CREDITS_MAX as usize) as u32
 }
@@ -71,7 +71,7 @@ pub(super) fn granted_slots(wanted: u8, slots_max: u32) -> u32 {
 }
 
 /// The credits of the set-up (W26): one for each slot, and those that a train needs.
-pub(super) fn first_credits(slots: u8) -> u16 {
+pub(crate) fn first_credits(slots: u8) -> u16 {
     u16::from(slots).max(CREDITS_MIN as u16)
 }
 

@@ -17,7 +17,7 @@ use crate::endpoint::Endpoint;
 use crate::handler::ServerSessionId;
 use crate::quota::{HolderId, PeerLimits};
 use crate::secure::SessionSecurity;
-use crate::sessions::{ClientAddress, PeerId, ServerEntry};
+use crate::sessions::{ClientAddress, PeerId, Pulls, ServerEntry};
 
 impl<S> Endpoint<S> {
     /// Grants a session to a client whose packets come from `client_ip` and go there, unless its
@@ -103,7 +103,7 @@ impl<S> Endpoint<S> {
             let secure = security.map(|security| security.keep(End::Server, tag, life, sealed));
             let secure = secure.map(Box::new);
             let from = Box::new(ClientAddress { address: client, holder, shared_memory: beside });
-            let (dirty, pulled_in, pulled, pulled_to) = (false, 0, 0, (0, 0));
+            let (dirty, pulls) = (false, Pulls::default());
             Some(ServerEntry {
                 id: ServerSessionId::new(index, generation),
                 tag,
@@ -114,9 +114,7 @@ impl<S> Endpoint<S> {
                 dirty,
                 secure,
                 from,
-                pulled_in,
-                pulled,
-                pulled_to,
+                pulls,
                 assembling: 0,
                 assembled_at: Time::ZERO,
             })

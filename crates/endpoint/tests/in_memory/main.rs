@@ -8,6 +8,10 @@ mod assemblies;
 mod calls;
 mod external;
 mod footprint;
+#[path = "../grouped/mod.rs"]
+mod grouped;
+mod groups;
+mod groups_hostile;
 mod hooks;
 #[path = "../joined/mod.rs"]
 mod joined;

@@ -12,6 +12,7 @@ mod common;
 mod connection_quota;
 mod control_peers;
 mod external;
+mod group_origin;
 mod node;
 mod notified;
 mod origin;

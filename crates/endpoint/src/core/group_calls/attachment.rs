@@ -1,0 +1,90 @@
+//! Attachments: the routers by which this endpoint's calls ask for workers.
+
+use std::net::SocketAddr;
+
+use petasos_netio::{Origin, Route};
+use petasos_proto::pairs::AttachmentId;
+use petasos_proto::{CongestionConfig, SessionParams};
+
+use super::links::LinkId;
+
+/// What an endpoint and a router have agreed on (RT33).
+pub(crate) struct Attachment {
+    pub(crate) id: AttachmentId,
+    /// The client's number and tag at the router.
+    pub(crate) client: u32,
+    pub(crate) tag: u32,
+    /// The epoch that first packets name (RT30).
+    pub(crate) epoch: u16,
+    pub(crate) asked_max: u32,
+    /// The data address with which the client has attached (RT26).
+    pub(crate) reply: SocketAddr,
+    /// Where first packets go, and rejections come from.
+    pub(crate) route: Route,
+    pub(crate) origin: Origin,
+    /// Of the sessions of its pairs, but for names and tags.
+    pub(crate) params: SessionParams,
+    pub(crate) congestion: CongestionConfig,
+    roster: Roster,
+}
+
+/// Workers by number, ascending.
+#[derive(Default)]
+struct Roster(Vec<(u16, LinkId)>);
+
+impl Attachment {
+    #[allow(clippy::too_many_arguments, reason = "each is told by another party")]
+    pub(crate) fn new(
+        id: AttachmentId,
+        grant: &petasos_control::AttachGrant,
+        reply: SocketAddr,
+        (route, origin): (Route, Origin),
+        params: SessionParams,
+        congestion: CongestionConfig,
+    ) -> Attachment {
+        Attachment {
+            id,
+            client: grant.client,
+            tag: grant.tag,
+            epoch: grant.epoch.number,
+            asked_max: grant.asked_max,
+            reply,
+            route,
+            origin,
+            params,
+            congestion,
+            roster: Roster::default(),
+        }
+    }
+
+    /// The link to a worker, if the roster has it.
+    #[inline]
+    pub(crate) fn link(&self, worker: u16) -> Option<LinkId> {
+        let at = self.roster.0.binary_search_by_key(&worker, |(number, _)| *number).ok()?;
+        Some(self.roster.0[at].1)
+    }
+
+    /// Puts a worker into the roster, instead of an earlier one with its number.
+    pub(super) fn list(&mut self, worker: u16, link: LinkId) {
+        let Roster(workers) = &mut self.roster;
+        match workers.binary_search_by_key(&worker, |(number, _)| *number) {
+            Ok(at) => workers[at].1 = link,
+            Err(at) => workers.insert(at, (worker, link)),
+        }
+    }
+
+    /// Takes a worker off the roster.
+    pub(super) fn unlist(&mut self, worker: u16) -> Option<LinkId> {
+        let Roster(workers) = &mut self.roster;
+        let at = workers.binary_search_by_key(&worker, |(number, _)| *number).ok()?;
+        Some(workers.remove(at).1)
+    }
+
+    pub(super) fn workers(&self) -> impl Iterator<Item = (u16, LinkId)> {
+        self.roster.0.iter().copied()
+    }
+
+    pub(crate) fn workers_count(&self) -> usize {
+        self.roster.0.len()
+    }
+}

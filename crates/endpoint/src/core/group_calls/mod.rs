@@ -1,0 +1,275 @@
+//! Calls to groups of workers, at the client (`docs/spec/route.md`, RT10 to RT14).
+//!
+//! A call to a group is a pair ([`Pairs`]), which asks for a worker by first packets. Once one has
+//! answered, it is a session of one slot with that worker ([`Bound`]). All of this is off the path
+//! of sessions: indices of pairs have bit 19 set, so that the table of sessions does not have them,
+//! and a miss leads here. Dirty lists, timers and the pacing wheel name pairs by the same indices.
+//!
+//! Who may touch what: `receive` handles packets of pairs; the rest is here.
+//!
+//! Invariants:
+//! - a call's context is in its pair until that is bound, and then in its session's slot;
+//! - there is a bound session at a pair's place exactly while the pair is bound;
+//! - a link's `pairs` counts the bound sessions that name it;
+//! - [`GROUP_TURN`] is on the dirty list exactly if `is_listed` is set.
+
+mod ask;
+mod attachment;
+mod bound;
+mod links;
+mod sessions;
+
+use std::net::SocketAddr;
+
+use petasos_base::Time;
+use petasos_netio::{Origin, Route};
+use petasos_proto::pairs::{Answer, Arrival, AttachmentId, Member, PAIR_BIT, PairStats, Pairs};
+use petasos_proto::{CallOptions, ClientStats, LinkPath};
+use petasos_tls::Holder;
+use petasos_wire::{Packet, WorkerBlock};
+
+use super::{CallContext, Chore, Core};
+use crate::group::{GroupError, MEMBERS_MAX, Routing};
+use crate::quota::PeerLimits;
+use crate::sessions::SessionId;
+pub(crate) use attachment::Attachment;
+pub(crate) use bound::Bound;
+pub(crate) use links::LinkId;
+use links::{Link, Links};
+
+/// On a dirty list: groups have something to do in this turn. No session or pair has this index.
+pub(crate) const GROUP_TURN: u32 = u32::MAX;
+
+/// What is kept with a pair.
+pub(crate) struct Asked<S> {
+    /// Until the pair is bound.
+    pub(crate) context: Option<CallContext<S>>,
+    pub(crate) options: CallOptions,
+    pub(crate) routing: Routing,
+    /// The attachment by which the call was made. It may have been moved to another since (RT38).
+    pub(crate) of: SessionId,
+}
+
+/// The calls of an endpoint to groups. See the module's documentation.
+pub(crate) struct GroupCalls<S> {
+    pub(crate) pairs: Pairs<Asked<S>>,
+    /// By place.
+    attachments: Vec<Option<Attachment>>,
+    links: Links,
+    /// By the pair's place.
+    bound: Vec<Option<Box<Bound<S>>>>,
+    /// Sessions without a pair.
+    #[allow(clippy::vec_box, reason = "the boxes go back into the table")]
+    spare: Vec<Box<Bound<S>>>,
+    is_listed: bool,
+}
+
+impl<S> GroupCalls<S> {
+    pub(super) fn new() -> GroupCalls<S> {
+        GroupCalls {
+            pairs: Pairs::new(Default::default()),
+            attachments: Vec::new(),
+            links: Links::default(),
+            bound: Vec::new(),
+            spare: Vec::new(),
+            is_listed: false,
+        }
+    }
+
+    pub(crate) fn attachment(&self, session: SessionId) -> Option<&Attachment> {
+        let at = session.is_group().then(|| session.place())?;
+        self.attachments.get(at)?.as_ref().filter(|it| it.id.0 == session.generation)
+    }
+
+    fn attachment_mut(&mut self, session: SessionId) -> Option<&mut Attachment> {
+        let at = session.is_group().then(|| session.place())?;
+        self.attachments.get_mut(at)?.as_mut().filter(|it| it.id.0 == session.generation)
+    }
+
+    fn attachment_by_id(&self, id: AttachmentId) -> Option<&Attachment> {
+        self.attachments.iter().flatten().find(|attachment| attachment.id == id)
+    }
+
+    /// The attachments that have not ended.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        let there = self.attachments.iter().enumerate();
+        there.filter_map(|(at, it)| Some(SessionId::group(at as u32, it.as_ref()?.id.0)))
+    }
+
+    /// The session of the pair with this index.
+    #[inline]
+    pub(crate) fn bound(&self, index: u32) -> Option<&Bound<S>> {
+        self.bound.get((index & !PAIR_BIT) as usize)?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn bound_mut(&mut self, index: u32) -> Option<&mut Bound<S>> {
+        self.bound.get_mut((index & !PAIR_BIT) as usize)?.as_deref_mut()
+    }
+
+    #[inline]
+    pub(crate) fn link(&self, id: LinkId) -> &Link {
+        self.links.get(id)
+    }
+
+    /// Whom a packet is from, if the packet I/O confirms that (RT10).
+    #[inline]
+    pub(crate) fn sender(
+        &self,
+        packet: &Packet<'_>,
+        block: Option<WorkerBlock>,
+        origin: Option<Origin>,
+    ) -> Option<Member> {
+        let is_from = |of: Origin| origin.is_none_or(|it| it == of || of == Origin::UNTOLD);
+        if let Some(bound) = self.bound(packet.session())
+            && block.is_none_or(|block| bound.is_named_by(block))
+        {
+            // Its attachment may have ended.
+            return is_from(self.links.get(bound.link).origin).then_some(bound.worker.member);
+        }
+        let attachment = self.attachment_by_id(self.pairs.attachment_of(packet, block)?)?;
+        let worker = block?.worker;
+        let origin = match worker {
+            WorkerBlock::ROUTER => attachment.origin,
+            worker => self.links.get(attachment.link(worker)?).origin,
+        };
+        is_from(origin).then_some(Member { attachment: attachment.id, worker })
+    }
+
+    pub(crate) fn handle(&mut self, now: Time, arrival: Arrival<'_>) -> Answer<Asked<S>> {
+        self.pairs.handle(now, arrival)
+    }
+
+    /// Calls that have not ended.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// The counters of pairs, and of the sessions that they are or were bound to.
+    pub(crate) fn stats(&self) -> (PairStats, ClientStats) {
+        let mut sessions = ClientStats::default();
+        let bound = self.bound.iter().flatten().chain(&self.spare);
+        bound.for_each(|bound| sessions.add(&bound.session.stats()));
+        (*self.pairs.stats(), sessions)
+    }
+
+    pub(crate) fn footprint_bytes(&self) -> usize {
+        let bound = self.bound.iter().flatten().chain(&self.spare);
+        bound.map(|bound| size_of::<Bound<S>>() + bound.session.footprint_bytes()).sum()
+    }
+}
+
+impl<S> Core<S> {
+    /// What there is of calls to groups.
+    pub(crate) fn group_calls_mut(&mut self) -> &mut GroupCalls<S> {
+        self.group_calls.get_or_insert_with(|| Box::new(GroupCalls::new()))
+    }
+
+    pub(crate) fn group_attachment(&self, session: SessionId) -> Option<&Attachment> {
+        self.group_calls.as_deref()?.attachment(session)
+    }
+
+    /// Calls may be made by this attachment from now on.
+    pub(crate) fn add_attachment(&mut self, attachment: Attachment) -> SessionId {
+        let calls = self.group_calls_mut();
+        calls.pairs.attach(attachment.id, attachment.asked_max);
+        let free = calls.attachments.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            calls.attachments.push(None);
+            calls.attachments.len() - 1
+        });
+        let session = SessionId::group(place as u32, attachment.id.0);
+        calls.attachments[place] = Some(attachment);
+        session
+    }
+
+    /// First packets name this epoch from now on (RT30).
+    pub(crate) fn set_attachment_epoch(&mut self, session: SessionId, epoch: u16) -> bool {
+        let calls = self.group_calls.as_deref_mut();
+        let attachment = calls.and_then(|calls| calls.attachment_mut(session));
+        attachment.map(|attachment| attachment.epoch = epoch).is_some()
+    }
+
+    /// The router has told of a worker (RT36). The route is the caller's if that is refused.
+    pub(crate) fn add_member(
+        &mut self,
+        session: SessionId,
+        worker: u16,
+        address: SocketAddr,
+        (route, origin): (Route, Origin),
+    ) -> Result<(), GroupError> {
+        let timers = self.config.timers;
+        let attachment = self.group_attachment(session).ok_or(GroupError::Unknown)?;
+        let is_known = attachment.link(worker).is_some();
+        if !is_known && attachment.workers_count() >= MEMBERS_MAX {
+            return Err(GroupError::Full);
+        }
+        let credits_max = attachment.params.credits_max;
+        let path = LinkPath::new(&timers, &attachment.congestion, credits_max);
+        self.remove_member(session, worker);
+        let holder = self.holders.take(Holder::Server(address), 0, PeerLimits::NONE);
+        let holder = holder.expect("there is no limit");
+        let calls = self.group_calls_mut();
+        let link = Link { route, origin, path, holder, pairs: 0, is_listed: true };
+        let link = calls.links.add(link);
+        let attachment = calls.attachment_mut(session).expect("it was just found");
+        attachment.list(worker, link);
+        Ok(())
+    }
+
+    /// A worker has gone: pairs that are bound to it fail (RT14).
+    pub(crate) fn remove_member(&mut self, session: SessionId, worker: u16) {
+        let calls = self.group_calls.as_deref_mut();
+        let attachment = calls.and_then(|calls| calls.attachment_mut(session));
+        let Some(link) = attachment.and_then(|attachment| attachment.unlist(worker)) else {
+            return;
+        };
+        let calls = self.group_calls_mut();
+        let at_link = calls.bound.iter().flatten().filter(|bound| bound.link == link);
+        for index in at_link.map(|bound| bound.pair.index).collect::<Vec<_>>() {
+            self.fail_bound(index);
+        }
+        self.unlist(link);
+    }
+
+    /// The attachment has ended. What asks by it ends, unless it was moved (RT38); what is bound
+    /// goes on (RT35).
+    pub(crate) fn detach_group(&mut self, session: SessionId) -> bool {
+        let Some(calls) = self.group_calls.as_deref_mut() else { return false };
+        let Some(id) = calls.attachment(session).map(|attachment| attachment.id) else {
+            return false;
+        };
+        calls.pairs.detach(id);
+        let attachment = calls.attachments[session.place()].take().expect("it was just found");
+        for (_, link) in attachment.workers() {
+            self.unlist(link);
+        }
+        self.chores.push(Chore::Release(attachment.route));
+        self.end_over();
+        true
+    }
+
+    /// A roster does not have the link any more.
+    fn unlist(&mut self, link: LinkId) {
+        self.group_calls_mut().links.get_mut(link).is_listed = false;
+        self.drop_unused(link);
+    }
+
+    fn drop_unused(&mut self, link: LinkId) {
+        if let Some(link) = self.group_calls_mut().links.take_unused(link) {
+            self.chores.push(Chore::Release(link.route));
+            self.holders.give(link.holder, 0);
+        }
+    }
+
+    /// Lets groups do something in this turn.
+    #[inline]
+    pub(crate) fn list_group_calls(&mut self) {
+        if let Some(calls) = &mut self.group_calls
+            && !calls.is_listed
+        {
+            calls.is_listed = true;
+            self.dirty_clients.push(GROUP_TURN);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Packets to workers of groups: first packets from routers, and packets of clients to the sessions
+//! of their requests (RT16 to RT18, RT26).
+
+use petasos_netio::Origin;
+use petasos_proto::RequestAction;
+use petasos_proto::taken::{Arrived, MembershipId, Progress, SessionName, TakenId};
+use petasos_wire::{Group, Kind, Packet, RejectCode, RoutedPacket};
+
+use super::requests::run_handler;
+use crate::core::{Chore, Context, Core, GroupRequests, TakenOf};
+use crate::handler::{Payload, RequestHandle};
+
+/// Whether a packet that came from `origin` is one `of` an address.
+fn fits(origin: Option<Origin>, of: Origin) -> bool {
+    origin.is_none_or(|origin| origin == of || of == Origin::UNTOLD)
+}
+
+/// Handles a first packet (RT16).
+pub(super) fn on_first_packet<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    bytes: &[u8],
+    packet: Packet<'_>,
+    origin: Option<Origin>,
+) {
+    let core = &mut cx.core;
+    let now = core.now;
+    let Some((id, group)) = router_of(core, &packet, origin) else { return };
+    core.list_group_requests();
+    let requests = core.group_requests_mut();
+    let first = RoutedPacket::from_router(packet, group);
+    let is_probe = first.as_ref().is_ok_and(RoutedPacket::is_probe);
+    let Some(arrived) = requests.taken.arrive(now, id, packet.packet_index(), is_probe) else {
+        return;
+    };
+    let Ok(first) = first else {
+        requests.taken.refuse(arrived);
+        core.stats.malformed_block += 1;
+        return;
+    };
+    let joined = requests.joined(id).expect("it was just found");
+    match requests.client(joined, first.client(), first.reply()) {
+        Some(place) => take_first(state, cx, arrived, first, place),
+        None => {
+            requests.defer(id, arrived, bytes);
+            core.chores.push(Chore::MeetStrangers);
+        }
+    }
+}
+
+/// The membership whose router has sent a first packet, and its group (RT16, step 1).
+fn router_of<S>(
+    core: &mut Core<S>,
+    packet: &Packet<'_>,
+    origin: Option<Origin>,
+) -> Option<(MembershipId, Group)> {
+    let requests = core.group_requests.as_deref();
+    let membership = requests.and_then(|it| it.membership_at(packet.session(), packet.tag()));
+    let joined = membership.and_then(|it| Some((it.id, it.joined.as_deref()?)));
+    let Some((id, joined)) = joined else {
+        core.stats.unknown_session += 1;
+        return None;
+    };
+    if !fits(origin, joined.source) {
+        core.stats.wrong_origin += 1;
+        return None;
+    }
+    Some((id, joined.group))
+}
+
+/// Takes a first packet whose client has a place (RT16, from step 3 on).
+pub(crate) fn take_first<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    arrived: Arrived,
+    first: RoutedPacket<'_>,
+    place: u32,
+) {
+    let core = &mut cx.core;
+    let (now, tag) = (core.now, core.tags.take());
+    let judged = judge(core, &first, place);
+    let requests = core.group_requests_mut();
+    let client = requests.clients.at(place);
+    let (session, membership) = (client.id, client.membership);
+    let asker = GroupRequests::asker(&first, place, now);
+    let Some(joined) = requests.joined(membership) else { return requests.taken.refuse(arrived) };
+    let of = TakenOf { worker: joined.worker, payload_bytes: joined.group.payload_bytes };
+    if let Err(code) = judged {
+        requests.taken.refuse(arrived);
+        return core.reject_first(&asker, of.worker, code);
+    }
+    let taken = match first.is_claim() {
+        true => requests.taken.take_claim(now, arrived, asker, tag, of),
+        false => requests.taken.take_whole(now, arrived, asker, tag, of),
+    };
+    match taken {
+        Err(_) => core.reject_first(&asker, of.worker, RejectCode::Overloaded),
+        Ok(id) if first.is_claim() => core.bind_claimed(id, &asker, tag, of),
+        Ok(id) => {
+            let handle = RequestHandle { session, request: id.to_bits() };
+            let (method, payload) = (first.header().method(), Payload::Frame(first.message()));
+            run_taken(state, cx, (id, handle), method, payload);
+        }
+    }
+}
+
+/// Whether a first packet is taken, if there is room (RT16, step 3).
+fn judge<S>(core: &Core<S>, first: &RoutedPacket<'_>, place: u32) -> Result<(), RejectCode> {
+    let requests = core.group_requests.as_deref().expect("it has the client");
+    let client = requests.clients.at(place);
+    let joined = requests.joined(client.membership);
+    let is_known = client.told.is_some();
+    if !is_known || joined.is_none_or(|joined| !joined.takes_epoch(first.epoch())) {
+        return Err(RejectCode::Again);
+    }
+    if first.lifetime_us() == Some(0) {
+        return Err(RejectCode::Expired);
+    }
+    let (bytes, method) = (first.header().message_bytes(), first.header().method());
+    if bytes > core.config.session.message_bytes_max {
+        return Err(RejectCode::TooLarge);
+    }
+    if first.is_claim() && usize::from(method) >= core.handlers.len() {
+        let draining = core.draining;
+        return Err(if draining { RejectCode::Draining } else { RejectCode::UnknownMethod });
+    }
+    match core.has_room_for(place, 0) {
+        true => Ok(()),
+        false => Err(RejectCode::Overloaded),
+    }
+}
+
+/// Runs the handler of a request, and notes that it is this one's that runs.
+fn run_taken<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    (id, handle): (TakenId, RequestHandle),
+    method: u16,
+    payload: Payload<'_>,
+) {
+    cx.core.group_requests_mut().running = Some(id);
+    run_handler(state, cx, handle, method, payload);
+    cx.core.group_requests_mut().running = None;
+}
+
+/// Handles a packet of a client to the session of its request.
+pub(super) fn on_taken_packet<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    packet: Packet<'_>,
+    origin: Option<Origin>,
+) {
+    let core = &mut cx.core;
+    let name = SessionName { index: packet.session(), tag: packet.tag() };
+    let requests = core.group_requests.as_deref_mut();
+    let found = requests.and_then(|requests| {
+        let id = requests.taken.find(name, packet.request())?;
+        let client = requests.taken.asker(id)?.client;
+        Some((id, client, fits(origin, requests.clients.at(client).origin)))
+    });
+    let Some((id, client, is_from_client)) = found else {
+        core.stats.unknown_session += 1;
+        return;
+    };
+    if !is_from_client || packet.has_checksum() {
+        core.stats.wrong_origin += u64::from(!is_from_client);
+        core.stats.malformed_checksum += u64::from(is_from_client);
+        return;
+    }
+    let packet = packet.request_without_padding();
+    match packet.kind() {
+        Kind::Done => {
+            if core.group_requests_mut().taken.done(id).is_some() {
+                core.free_taken(id);
+            }
+        }
+        Kind::Cancel => cancel(state, cx, id, client),
+        Kind::Request => on_part(state, cx, id, client, packet),
+        _ => pull(core, id, packet),
+    }
+}
+
+/// The client has given a request up (W21). The handler, if it runs, still has to answer.
+fn cancel<S>(state: &mut S, cx: &mut Context<S>, id: TakenId, client: u32) {
+    let core = &mut cx.core;
+    let requests = core.group_requests_mut();
+    let was_running = requests.taken.is_wanted(id);
+    let session = requests.clients.at(client).id;
+    requests.taken.cancel(id);
+    core.free_taken(id);
+    core.list_group_requests();
+    if was_running && let Some(hook) = core.hooks.on_abandoned {
+        hook(state, cx, session.key(id.to_bits()));
+    }
+}
+
+/// A packet of the request of a claim, or of a whole one that the client repeats.
+fn on_part<S>(state: &mut S, cx: &mut Context<S>, id: TakenId, client: u32, packet: Packet<'_>) {
+    let core = &mut cx.core;
+    if core.receive_part(id, &packet) != Progress::Run {
+        return;
+    }
+    let session = core.group_requests_mut().clients.at(client).id;
+    let handle = RequestHandle { session, request: id.to_bits() };
+    let payload = match core.take_taken(id.index) {
+        Some(buf) => Payload::Buffer(buf),
+        None => Payload::Frame(packet.payload()),
+    };
+    run_taken(state, cx, (id, handle), packet.method(), payload);
+}
+
+fn pull<S>(core: &mut Core<S>, id: TakenId, packet: Packet<'_>) {
+    let now = core.now;
+    let requests = core.group_requests_mut();
+    requests.taken.hear(now, id);
+    let Some(session) = requests.session_mut(id.index) else { return };
+    if let RequestAction::Pull { start, end, .. } = session.session.handle_packet(&packet, false) {
+        core.pull_taken(id.index, (start, end));
+    }
+}
