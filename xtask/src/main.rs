@@ -48,6 +48,7 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["icount", "--typed"] => icount::run_typed(&root(), None),
         ["icount", "--engine"] => icount::run_engine(&root(), false),
         ["icount", "--router"] => icount::run_router(&root(), false),
+        ["icount", "--routed"] => icount::run_routed(&root(), false),
         ["icount", "--service"] => icount::run_service(&root(), false),
         ["icount", "--check"] => icount::run(&root(), icount::Mode::Check),
         ["icount", "--update"] => icount::run(&root(), icount::Mode::Update),

@@ -8,6 +8,7 @@
 
 mod engine;
 mod record;
+mod routed;
 mod router;
 mod service;
 mod typed;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::{TaskResult, target_folder, tools};
 pub use engine::run as run_engine;
 use record::Record;
+pub use routed::run as run_routed;
 pub use router::run as run_router;
 pub use service::run as run_service;
 pub use typed::run as run_typed;
@@ -115,6 +117,7 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
             typed::run(root, Some(committed.ceilings.typed))?;
             engine::run(root, true)?;
             router::run(root, true)?;
+            routed::run(root, true)?;
             service::run(root, true)
         }
         (Mode::Update, committed) => {
