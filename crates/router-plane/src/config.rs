@@ -1,0 +1,69 @@
+//! What can be set.
+
+use petasos_router::{Config, ConfigError};
+use petasos_wire::{CLIENTS_MAX, FIRST_BYTES, Group, PAYLOAD_BYTES_MIN};
+
+/// The most bytes of requests that wait (RT39).
+const WAITING_BYTES_MAX: usize = 32 << 20;
+
+/// What a plane does.
+#[derive(Clone, Debug)]
+pub struct PlaneConfig {
+    /// The decisions. What waits is bounded by [`PlaneConfig::payload_bytes`] as well: all of it
+    /// takes 32 MiB at most.
+    pub core: Config,
+    /// The payload size of the group (RT32): 1024 bytes or more.
+    pub payload_bytes: u32,
+    /// The most clients (RT39), 1 to 2^20.
+    pub clients_max: u32,
+}
+
+impl Default for PlaneConfig {
+    /// JBSQ, payloads that fit Ethernet, and 4096 clients.
+    fn default() -> PlaneConfig {
+        let waiting_max = 16_384;
+        let core = Config { waiting_max, ..Config::default() };
+        PlaneConfig { core, payload_bytes: 1400, clients_max: 4096 }
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaneConfigError {
+    /// The core's part is wrong.
+    #[error(transparent)]
+    Core(#[from] ConfigError),
+    /// The payload size is too small, or a packet would be longer than a datagram can be.
+    #[error("a payload has 1024 to 65,000 bytes")]
+    Payload,
+    /// There can be no clients, or more than numbers.
+    #[error("there are 1 to 1,048,576 clients")]
+    Clients,
+}
+
+impl PlaneConfig {
+    pub(crate) fn check(&self) -> Result<(), PlaneConfigError> {
+        if !(PAYLOAD_BYTES_MIN..=65_000).contains(&self.payload_bytes) {
+            return Err(PlaneConfigError::Payload);
+        }
+        if !(1..=CLIENTS_MAX).contains(&self.clients_max) {
+            return Err(PlaneConfigError::Clients);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn group(&self) -> Group {
+        Group { payload_bytes: self.payload_bytes, is_sealed: false }
+    }
+
+    /// The longest first packet.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        FIRST_BYTES + self.payload_bytes as usize
+    }
+
+    /// How many requests may wait.
+    pub(crate) fn waiting_max(&self) -> usize {
+        self.core.waiting_max.min(WAITING_BYTES_MAX / self.frame_bytes()).max(2)
+    }
+}

@@ -1,0 +1,34 @@
+//! The packets of a router: first packets go to workers, feedback comes back, and what nobody may
+//! have is rejected (`docs/spec/route.md`, RT1 to RT6, RT19 to RT26).
+//!
+//! A [`Plane`] joins the decisions of [`petasos_router`] with any packet I/O, in one thread. Each
+//! turn takes one batch: feedback first, since it says which workers are free (RT20), then first
+//! packets, and sends each worker its requests as trains. A request is copied once, into the train
+//! that it leaves with; one that has to wait, once more.
+//!
+//! Who may attach and join, and what they are told, the caller decides: the plane is given clients
+//! and members, and names them by numbers.
+//!
+//! Invariants:
+//! - nothing is sent to an address that the caller has not named (RT26);
+//! - a client's number is taken once (RT3), and a packet that is dropped costs nobody a slot;
+//! - memory is bounded by the configuration: what waits is in frames that are there from the start.
+//!
+//! Boundary rule: knows packets and addresses, but no control connections, threads or clocks. Only
+//! groups without seals are served.
+
+#![forbid(unsafe_code)]
+
+mod clients;
+mod config;
+mod frames;
+mod members;
+mod outbox;
+mod plane;
+mod stats;
+
+pub use clients::ClientAttached;
+pub use config::{PlaneConfig, PlaneConfigError};
+pub use members::{MemberJoin, MemberJoined};
+pub use plane::{Plane, TableError};
+pub use stats::PlaneStats;

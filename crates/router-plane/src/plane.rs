@@ -1,0 +1,475 @@
+//! The plane itself.
+
+use core::time::Duration;
+use std::net::SocketAddr;
+
+use petasos_base::{ReplayWindow, Rng, SecretBlock, Time};
+use petasos_netio::{Frame, Origin, PacketIo, RouteError};
+use petasos_router::{
+    Admission, Affinity, Assignment, Counts, Event, Output, Refusal, Request, Router, WorkerId,
+    WorkerState,
+};
+use petasos_wire::{
+    FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, Header, Kind, Packet, Probe,
+    REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX, WorkerBlock,
+};
+
+use crate::clients::{Client, ClientAttached, Clients};
+use crate::config::{PlaneConfig, PlaneConfigError};
+use crate::frames::{FrameId, Frames};
+use crate::members::{Member, MemberJoin, MemberJoined, Members};
+use crate::outbox::Outbox;
+use crate::stats::PlaneStats;
+
+/// Why a client or worker is not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// There are as many as there may be. A retry may succeed once some have gone.
+    #[error("there is no room for another")]
+    Full,
+    /// Its address cannot be reached.
+    #[error("its address cannot be reached: {0}")]
+    Unreachable(RouteError),
+}
+
+impl From<RouteError> for TableError {
+    fn from(error: RouteError) -> TableError {
+        TableError::Unreachable(error)
+    }
+}
+
+/// A router's packets and decisions. See the crate's documentation.
+pub struct Plane {
+    core: Router<FrameId>,
+    group: Group,
+    /// Epochs that are taken (RT30): the newest, and the one before.
+    epochs: [Option<u16>; 2],
+    clients: Clients,
+    members: Members,
+    frames: Frames,
+    waiting_max: usize,
+    out: Outbox,
+    secrets: SecretBlock,
+    rng: Rng,
+    stats: PlaneStats,
+}
+
+impl Plane {
+    /// A plane without clients and workers. `seed` is for ties between workers, which are no
+    /// secret.
+    ///
+    /// # Errors
+    /// If the configuration is wrong.
+    pub fn new(config: &PlaneConfig, seed: u64) -> Result<Plane, PlaneConfigError> {
+        config.check()?;
+        let waiting_max = config.waiting_max();
+        let core = petasos_router::Config { waiting_max, ..config.core.clone() };
+        Ok(Plane {
+            core: Router::new(&core)?,
+            group: config.group(),
+            epochs: [Some(0), None],
+            clients: Clients::new(config.clients_max),
+            members: Members::new(core.workers_max),
+            frames: Frames::new(waiting_max, config.frame_bytes()),
+            waiting_max,
+            out: Outbox::default(),
+            secrets: SecretBlock::new(),
+            rng: Rng::new(seed),
+            stats: PlaneStats::default(),
+        })
+    }
+
+    /// A client attaches, with the address that its first packets come from (RT33).
+    ///
+    /// # Errors
+    /// See [`TableError`].
+    pub fn attach(
+        &mut self,
+        io: &mut impl PacketIo,
+        address: SocketAddr,
+    ) -> Result<ClientAttached, TableError> {
+        if !self.clients.has_room() {
+            return Err(TableError::Full);
+        }
+        let route = io.route(address)?;
+        let (tag, origin) = (self.tag(), io.origin(route));
+        let mut window = ReplayWindow::new();
+        // Numbers begin with 1.
+        window.insert(0);
+        let client = Client { tag, address, route, origin, window, waiting: 0 };
+        let client = self.clients.add(client).ok_or(TableError::Full)?;
+        Ok(ClientAttached { client, tag })
+    }
+
+    /// A client is gone. Its number is not given again before [`Plane::give_back`]. Returns whether
+    /// it was there.
+    pub fn detach(&mut self, io: &mut impl PacketIo, client: u32) -> bool {
+        let gone = self.clients.remove(client);
+        if let Some(gone) = &gone {
+            io.release_route(gone.route);
+        }
+        gone.is_some()
+    }
+
+    /// The number of a client that is gone may be another's (RT28). Returns whether it was held.
+    pub fn give_back(&mut self, client: u32) -> bool {
+        self.clients.give_back(client)
+    }
+
+    /// A worker joins (RT34).
+    ///
+    /// # Errors
+    /// See [`TableError`].
+    pub fn join(
+        &mut self,
+        io: &mut impl PacketIo,
+        now: Time,
+        joining: &MemberJoin,
+    ) -> Result<MemberJoined, TableError> {
+        let route = io.route(joining.address)?;
+        let Ok(id) = self.core.handle_join(now, joining.join) else {
+            io.release_route(route);
+            return Err(TableError::Full);
+        };
+        if joining.is_primary {
+            self.core.set_primary(Some(id));
+        }
+        let (own_tag, secret) = (self.tag(), self.secrets.next_u64() % REQUEST_NUMBERS);
+        let MemberJoin { worker, session, tag, .. } = *joining;
+        let origin = io.origin(route);
+        self.members.put(Member { id, worker, route, origin, session, tag, own_tag, secret });
+        Ok(MemberJoined { id, session: id.index() as u32, tag: own_tag, secret })
+    }
+
+    /// A membership has ended, whether the core says so ([`Event::Gone`], [`Event::Left`]) or the
+    /// caller. Returns the worker's number if it was there.
+    pub fn end(&mut self, io: &mut impl PacketIo, id: WorkerId) -> Option<u16> {
+        let member = self.members.take(id)?;
+        self.core.handle_end(id);
+        io.release_route(member.route);
+        Some(member.worker)
+    }
+
+    /// First packets of these epochs are taken from now on (RT30).
+    pub fn set_epochs(&mut self, newest: u16, before: Option<u16>) {
+        self.epochs = [Some(newest), before];
+    }
+
+    /// Handles one batch of packets, and what is due. Returns whether there was anything to do.
+    pub fn turn(&mut self, io: &mut impl PacketIo, now: Time) -> bool {
+        let received = self.receive(io, now);
+        if self.core.next_timeout() <= now {
+            self.core.handle_timeout(now);
+        }
+        self.decide(now);
+        let sends = !self.out.is_empty();
+        if sends {
+            self.out.flush(io);
+        }
+        received || sends
+    }
+
+    /// When [`Plane::turn`] has something to do at the latest if nothing arrives.
+    pub fn next_turn_at(&self, now: Time) -> Time {
+        if self.out.is_empty() { self.core.next_timeout() } else { now }
+    }
+
+    /// What has happened to a worker. Take all after each turn; a worker that is gone or has left
+    /// is to be ended.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.core.poll_event()
+    }
+
+    /// What was decided so far.
+    pub fn counts(&self) -> &Counts {
+        self.core.counts()
+    }
+
+    /// What is known of a worker.
+    pub fn worker(&self, worker: WorkerId) -> Option<WorkerState> {
+        self.core.worker(worker)
+    }
+
+    /// Gives a worker no more requests, or again.
+    pub fn drain(&mut self, worker: WorkerId, is_draining: bool) -> bool {
+        self.core.drain(worker, is_draining)
+    }
+
+    /// The members, and their numbers.
+    pub fn members(&self) -> impl Iterator<Item = (WorkerId, u16)> {
+        self.members.iter().map(|member| (member.id, member.worker))
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.frames.used()
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> &PlaneStats {
+        &self.stats
+    }
+
+    fn tag(&mut self) -> u32 {
+        (self.secrets.next_u64() % u64::from(TAG_MAX)) as u32
+    }
+
+    /// Takes a batch: feedback, then first packets.
+    fn receive(&mut self, io: &mut impl PacketIo, now: Time) -> bool {
+        if self.out.is_backed_up() {
+            self.stats.backed_up += 1;
+            return false;
+        }
+        let batch = io.receive();
+        let mut frames = batch.frames();
+        while let Some(Frame { bytes, .. }) = frames.next() {
+            match Packet::parse(bytes) {
+                Ok(packet) if packet.kind() == Kind::Feedback => {
+                    self.on_feedback(packet, frames.origin(), now);
+                }
+                Ok(packet) if packet.kind() == Kind::Routed => {}
+                _ => self.stats.malformed += 1,
+            }
+        }
+        let mut frames = batch.frames();
+        while let Some(Frame { bytes, .. }) = frames.next() {
+            if let Ok(packet) = Packet::parse(bytes)
+                && packet.kind() == Kind::Routed
+            {
+                self.on_first(bytes, packet, frames.origin(), now);
+            }
+        }
+        !batch.chunks.is_empty()
+    }
+
+    /// RT22.
+    fn on_feedback(&mut self, packet: Packet<'_>, origin: Option<Origin>, now: Time) {
+        let told = Feedback::of(packet).ok();
+        let member = told.and_then(|told| {
+            let member = self.members.at(told.session as usize)?;
+            let is_its = (member.own_tag, member.secret) == (told.tag, told.secret);
+            (is_its && fits(origin, member.origin)).then_some((member.id, told.counts))
+        });
+        let Some((id, counts)) = member else {
+            self.stats.void_feedback += 1;
+            return;
+        };
+        // What cannot be, and what is not new, is counted there.
+        let _ = self.core.handle_feedback(now, id, &counts);
+    }
+
+    /// RT24, until the core decides.
+    fn on_first(&mut self, bytes: &[u8], packet: Packet<'_>, origin: Option<Origin>, now: Time) {
+        let Ok(first) = RoutedPacket::from_client(packet, self.group) else {
+            self.stats.void += 1;
+            return;
+        };
+        let number = first.client();
+        let client = self.clients.get_mut(number).filter(|client| {
+            client.tag == packet.tag()
+                && client.address == first.reply()
+                && fits(origin, client.origin)
+        });
+        let Some(client) = client else {
+            self.stats.from_strangers += 1;
+            return;
+        };
+        if !client.window.is_new(first.number()) {
+            self.stats.repeated += 1;
+            return;
+        }
+        client.window.insert(first.number());
+        let waiting = client.waiting;
+        match self.judge(&first, waiting, now) {
+            Ok((affinity, expires)) => self.route(bytes, &first, affinity, expires, now),
+            Err(code) => self.reject(bytes, number, code),
+        }
+    }
+
+    /// Whether a first packet may be given to anybody, as far as the core does not know.
+    #[inline]
+    fn judge(
+        &self,
+        first: &RoutedPacket<'_>,
+        waiting: usize,
+        now: Time,
+    ) -> Result<(Affinity, Time), RejectCode> {
+        if !self.epochs.contains(&Some(first.epoch())) {
+            return Err(RejectCode::Again);
+        }
+        let expires = match first.lifetime_us() {
+            None => Time::NEVER,
+            Some(0) => return Err(RejectCode::Expired),
+            Some(us) => now + Duration::from_micros(us.into()),
+        };
+        let affinity = match first.policy() {
+            Some(RoutePolicy::Any) => Affinity::Any,
+            Some(RoutePolicy::Primary) => Affinity::Primary,
+            Some(RoutePolicy::Hash) => Affinity::Key(first.key_hash().into()),
+            None | Some(RoutePolicy::Probe) => return Err(RejectCode::UnknownPolicy),
+        };
+        // A client may have as much of the queue as it leaves free (RT24).
+        if waiting > 0 && waiting >= self.waiting_max - self.core.waiting() {
+            return Err(RejectCode::QueueFull);
+        }
+        Ok((affinity, expires))
+    }
+
+    /// Gives a request to a worker, or lets it wait.
+    #[inline]
+    fn route(
+        &mut self,
+        bytes: &[u8],
+        first: &RoutedPacket<'_>,
+        affinity: Affinity,
+        expires: Time,
+        now: Time,
+    ) {
+        let (token, priority, client) = (self.frames.take(), first.priority(), first.client());
+        let request = Request { token, affinity, priority, expires };
+        match self.core.route(now, request, &mut self.rng) {
+            Ok(assignment) => {
+                self.frames.give(token);
+                self.give(&assignment, bytes, first.lifetime_us());
+            }
+            Err(Admission::Admitted) => self.keep(token, bytes, client, expires),
+            Err(Admission::Displaced(other)) => {
+                self.keep(token, bytes, client, expires);
+                self.reject_waiting(other, RejectCode::QueueFull);
+            }
+            Err(Admission::Refused(token, why)) => {
+                self.frames.give(token);
+                self.reject(bytes, client, code_of(why));
+            }
+        }
+    }
+
+    fn keep(&mut self, token: FrameId, bytes: &[u8], client: u32, expires: Time) {
+        self.frames.keep(token, bytes, client, expires);
+        if let Some(client) = self.clients.get_mut(client) {
+            client.waiting += 1;
+        }
+    }
+
+    /// Takes the core's decisions.
+    fn decide(&mut self, now: Time) {
+        while let Some(output) = self.core.poll(now, &mut self.rng) {
+            match output {
+                Output::Give(assignment) => self.give_waiting(&assignment, now),
+                Output::Probe { worker, number } => self.probe(worker, number),
+                Output::Dropped(token, why) => self.reject_waiting(token, code_of(why)),
+            }
+        }
+    }
+
+    /// Sends a request to a worker (RT1, RT19).
+    #[inline]
+    fn give(&mut self, assignment: &Assignment<FrameId>, bytes: &[u8], lifetime_us: Option<u32>) {
+        if let Some(member) = self.members.get(assignment.worker) {
+            push_given(&mut self.out, member, assignment, bytes, lifetime_us);
+            self.stats.given += 1;
+        }
+    }
+
+    fn give_waiting(&mut self, assignment: &Assignment<FrameId>, now: Time) {
+        let token = assignment.token;
+        let (waiting, bytes) = self.frames.get(token);
+        let left = waiting.expires - now;
+        let lifetime_us = match waiting.expires {
+            Time::NEVER => None,
+            // A packet that goes has time left: what has none was dropped.
+            _ => Some(u32::try_from(left.as_micros()).unwrap_or(u32::MAX - 1).max(1)),
+        };
+        if let Some(member) = self.members.get(assignment.worker) {
+            push_given(&mut self.out, member, assignment, bytes, lifetime_us);
+            self.stats.given += 1;
+            self.stats.waited += 1;
+        }
+        self.leave(token);
+    }
+
+    /// A request does not wait any more.
+    fn leave(&mut self, token: FrameId) {
+        let (waiting, _) = self.frames.get(token);
+        if let Some(client) = self.clients.get_mut(waiting.client) {
+            client.waiting = client.waiting.saturating_sub(1);
+        }
+        self.frames.give(token);
+    }
+
+    fn probe(&mut self, worker: WorkerId, number: u64) {
+        let Some(member) = self.members.get(worker) else { return };
+        let number = (number % u64::from(GIVEN_NUMBERS)) as u32;
+        let probe = Probe { session: member.session, tag: member.tag, number };
+        self.out.push(member.route, &probe.to_bytes());
+        self.stats.probes += 1;
+    }
+
+    fn reject_waiting(&mut self, token: FrameId, code: RejectCode) {
+        let (waiting, bytes) = self.frames.get(token);
+        let reject = rejection(bytes, self.group, code);
+        match self.clients.get_mut(waiting.client) {
+            Some(client) => {
+                self.out.push(client.route, &reject);
+                self.stats.rejected += 1;
+            }
+            None => self.stats.orphaned += 1,
+        }
+        self.leave(token);
+    }
+
+    /// Rejects a first packet (RT25), to the address with which its client has attached.
+    #[cold]
+    fn reject(&mut self, bytes: &[u8], client: u32, code: RejectCode) {
+        if let Some(client) = self.clients.get_mut(client) {
+            let reject = rejection(bytes, self.group, code);
+            self.out.push(client.route, &reject);
+            self.stats.rejected += 1;
+        }
+    }
+}
+
+/// Sends a first packet to a worker, with its number there.
+#[inline]
+fn push_given(
+    out: &mut Outbox,
+    member: &Member,
+    assignment: &Assignment<FrameId>,
+    bytes: &[u8],
+    lifetime_us: Option<u32>,
+) {
+    let number = (assignment.number % u64::from(GIVEN_NUMBERS)) as u32;
+    let given = Given { session: member.session, tag: member.tag, number, lifetime_us };
+    let packet = out.push(member.route, bytes);
+    given.write_to(packet.first_chunk_mut::<FIRST_BYTES>().expect("its form was checked"));
+}
+
+/// Whether a packet that came from `origin` is one `of` an address.
+#[inline]
+fn fits(origin: Option<Origin>, of: Origin) -> bool {
+    origin.is_none_or(|origin| origin == of || of == Origin::UNTOLD)
+}
+
+fn code_of(why: Refusal) -> RejectCode {
+    match why {
+        Refusal::Expired => RejectCode::Expired,
+        Refusal::Nobody => RejectCode::NoWorker,
+        // `Full`, and `Aged`.
+        _ => RejectCode::QueueFull,
+    }
+}
+
+/// What rejects a first packet whose form was checked.
+fn rejection(bytes: &[u8], group: Group, code: RejectCode) -> [u8; 32] {
+    let packet = Packet::parse(bytes).expect("its form was checked");
+    let first = RoutedPacket::from_client(packet, group).expect("its form was checked");
+    let header = Header::for_session(first.pair(), first.pair_tag())
+        .with_request(Kind::Reject, packet.request(), 0)
+        .with_server(packet.transmission(), code as u32, 0);
+    let block = WorkerBlock { session: 0, tag: 0, worker: WorkerBlock::ROUTER };
+    let mut reject = [0; 32];
+    reject[..24].copy_from_slice(&header.to_bytes());
+    reject[24..].copy_from_slice(&block.to_bytes());
+    reject
+}

@@ -1,0 +1,200 @@
+//! Clients and workers that are endpoints, and a plane between them, over sockets.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
+use petasos_endpoint::{
+    CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, MsgBuf, Request, Routing,
+    SessionId,
+};
+use petasos_netio::PacketIo;
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_router::{Config, Join};
+use petasos_router_plane::{MemberJoin, Plane, PlaneConfig};
+
+const ECHO: u16 = 1;
+const PAYLOAD: u16 = 1400;
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn socket() -> UdpIo {
+    let socket = UdpIo::bind(SocketAddr::new(LOCALHOST, 0), UdpConfig::default());
+    socket.expect("loopback has ports")
+}
+
+fn epoch() -> Epoch {
+    Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
+}
+
+fn at(io: &UdpIo) -> DataAddress {
+    DataAddress::udp(io.local_address().port(), None)
+}
+
+#[derive(Default)]
+struct Client {
+    answered: u64,
+}
+
+fn count(client: &mut Client, cx: &mut Context<Client>, done: Completion<'_>) {
+    let response = done.result.expect("loopback loses nothing for long");
+    assert_eq!(response.as_slice(), done.request.as_slice());
+    client.answered += 1;
+    cx.free(done.request);
+    if let petasos_endpoint::Payload::Buffer(buf) = response {
+        cx.free(buf);
+    }
+}
+
+fn echo(handled: &mut u64, cx: &mut Context<u64>, request: Request<'_>) {
+    *handled += 1;
+    cx.respond_with(request.handle, &request.payload);
+    if let petasos_endpoint::Payload::Buffer(buf) = request.payload {
+        cx.free(buf);
+    }
+}
+
+struct Group {
+    clock: Clock,
+    io: UdpIo,
+    plane: Plane,
+    clients: Vec<(Endpoint<Client>, SessionId)>,
+    workers: Vec<Endpoint<u64>>,
+}
+
+impl Group {
+    fn new(clients: usize, workers: usize, policy: &str) -> Group {
+        let core = Config { policy: policy.parse().expect("it is one"), ..Config::default() };
+        let config = PlaneConfig { core, payload_bytes: PAYLOAD.into(), ..PlaneConfig::default() };
+        let plane = Plane::new(&config, 1).expect("it is right");
+        let clock = Clock::system();
+        let (clients_of, workers_of) = (Vec::new(), Vec::new());
+        let mut group =
+            Group { clock, io: socket(), plane, clients: clients_of, workers: workers_of };
+        (0..clients).for_each(|_| group.attach());
+        (0..workers).for_each(|_| group.join());
+        group
+    }
+
+    fn attach(&mut self) {
+        let config = EndpointConfig::default();
+        let mut client = Endpoint::new(config, socket(), self.clock.clone(), Client::default());
+        let reply = client.local_address();
+        let attached = self.plane.attach(&mut self.io, reply).expect("there is room");
+        let grant = AttachGrant {
+            client: attached.client,
+            tag: attached.tag,
+            payload_bytes: PAYLOAD,
+            asked_max: 1024,
+            has_no_window: false,
+            cipher: None,
+            epoch: epoch(),
+            address: at(&self.io),
+        };
+        let session = client.attach_group(&grant, reply, LOCALHOST).expect("it is reached");
+        self.clients.push((client, session));
+    }
+
+    fn join(&mut self) {
+        let config = EndpointConfig::default();
+        let mut worker = Endpoint::new(config, socket(), self.clock.clone(), 0);
+        worker.register(ECHO, echo);
+        let (offer, number) =
+            (worker.offer_membership().expect("one"), self.workers.len() as u16 + 1);
+        let joining = MemberJoin {
+            worker: number,
+            address: worker.local_address(),
+            session: offer.session,
+            tag: offer.tag,
+            join: Join { identity: number.into(), bound: 8, weight: 100 },
+            is_primary: false,
+        };
+        let now = self.clock.now();
+        let joined = self.plane.join(&mut self.io, now, &joining).expect("there is room");
+        let grant = JoinGrant {
+            worker: number,
+            session: joined.session,
+            tag: joined.tag,
+            secret: joined.secret,
+            payload_bytes: PAYLOAD,
+            clients_max: 64,
+            beat_us: 20_000,
+            hole_us: 2_000,
+            claim_us: 20_000,
+            cipher: None,
+            epoch: epoch(),
+            source: at(&self.io),
+            feedback: at(&self.io),
+        };
+        worker.join_group(offer.id, &grant, 8, LOCALHOST).expect("it is reached");
+        for client in 0..self.clients.len() as u32 {
+            worker.set_group_client(offer.id, client, None).expect("there is room");
+        }
+        for (client, session) in &mut self.clients {
+            let told = client.set_group_member(*session, number, worker.local_address());
+            told.expect("it is reached");
+        }
+        self.workers.push(worker);
+    }
+
+    fn turn(&mut self) {
+        self.clients.iter_mut().for_each(|(client, _)| _ = client.run_once());
+        self.plane.turn(&mut self.io, self.clock.now());
+        self.workers.iter_mut().for_each(|worker| _ = worker.run_once());
+    }
+
+    fn call(&mut self, client: usize, bytes: usize, is_idempotent: bool) {
+        let (client, session) = &mut self.clients[client];
+        let request = MsgBuf::from_slice(&vec![7; bytes]);
+        let (settings, routing) =
+            (CallSettings::default(), Routing { is_idempotent, ..Routing::default() });
+        let cx = client.context();
+        let call = cx.enqueue_routed(*session, ECHO, request, count, 0, &settings, routing);
+        call.expect("there is room");
+    }
+
+    fn answered(&self) -> u64 {
+        self.clients.iter().map(|(client, _)| client.state().answered).sum()
+    }
+
+    /// Turns until so many calls were answered.
+    fn run_until(&mut self, answered: u64) {
+        let end = self.clock.now() + Duration::from_secs(60);
+        while self.answered() < answered {
+            self.turn();
+            assert!(self.clock.now() < end, "{} of {answered}", self.answered());
+        }
+    }
+}
+
+#[test]
+fn calls_of_all_kinds_go_through_a_router() {
+    for policy in ["jbsq1", "jbsq3", "jsq", "rr", "random"] {
+        let mut group = Group::new(3, 4, policy);
+        for at in 0..300 {
+            group.call(at % 3, [0, 8, 1400, 1401, 20_000][at % 5], at % 2 == 0);
+            if at % 7 == 0 {
+                group.turn();
+            }
+        }
+        group.run_until(300);
+        let handled: u64 = group.workers.iter().map(|worker| *worker.state()).sum();
+        assert!(handled >= 300, "{policy}");
+        assert!(group.workers.iter().all(|worker| *worker.state() > 0), "{policy}: all have some");
+        // Whatever was lost or repeated: in the end nothing waits, and no slot is taken.
+        let end = group.clock.now() + Duration::from_secs(20);
+        let is_settled = |group: &Group| {
+            let ids: Vec<_> = group.plane.members().map(|(id, _)| id).collect();
+            let outstanding = ids.into_iter().map(|id| {
+                let worker = group.plane.worker(id).expect("it is there");
+                worker.account.outstanding()
+            });
+            outstanding.sum::<u64>() == 0
+        };
+        while !is_settled(&group) {
+            group.turn();
+            assert!(group.clock.now() < end, "{policy}: slots come back");
+        }
+        assert_eq!(group.plane.waiting(), 0);
+        assert_eq!(group.plane.stats().from_strangers + group.plane.stats().void, 0);
+    }
+}

@@ -1,0 +1,5 @@
+//! The plane, packet by packet in memory, and between real endpoints over sockets.
+
+mod endpoints;
+mod packets;
+mod world;
