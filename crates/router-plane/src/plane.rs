@@ -10,7 +10,7 @@ use petasos_router::{
     WorkerState,
 };
 use petasos_wire::{
-    FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, Header, Kind, Packet, Probe,
+    FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, HEADER_BYTES, Header, Kind, Packet, Probe,
     REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX, WorkerBlock,
 };
 
@@ -20,6 +20,10 @@ use crate::frames::{FrameId, Frames};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
 use crate::outbox::Outbox;
 use crate::stats::PlaneStats;
+
+/// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
+/// is there that says that nobody is silent. They wait for no more turns than this.
+const TURNS_WITHOUT_REST_MAX: u32 = 16;
 
 /// Why a client or worker is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +54,8 @@ pub struct Plane {
     frames: Frames,
     waiting_max: usize,
     out: Outbox,
+    /// Turns in a row that have received something.
+    turns_without_rest: u32,
     secrets: SecretBlock,
     rng: Rng,
     stats: PlaneStats,
@@ -74,6 +80,7 @@ impl Plane {
             frames: Frames::new(waiting_max, config.frame_bytes()),
             waiting_max,
             out: Outbox::default(),
+            turns_without_rest: 0,
             secrets: SecretBlock::new(),
             rng: Rng::new(seed),
             stats: PlaneStats::default(),
@@ -159,7 +166,10 @@ impl Plane {
     /// Handles one batch of packets, and what is due. Returns whether there was anything to do.
     pub fn turn(&mut self, io: &mut impl PacketIo, now: Time) -> bool {
         let received = self.receive(io, now);
-        if self.core.next_timeout() <= now {
+        self.turns_without_rest = if received { self.turns_without_rest + 1 } else { 0 };
+        let has_heard_all = !received || self.turns_without_rest >= TURNS_WITHOUT_REST_MAX;
+        if has_heard_all && self.core.next_timeout() <= now {
+            self.turns_without_rest = 0;
             self.core.handle_timeout(now);
         }
         self.decide(now);
@@ -222,30 +232,26 @@ impl Plane {
             return false;
         }
         let batch = io.receive();
+        // Feedback is a header (RT20); first packets are longer.
+        let is_feedback = |bytes: &[u8]| bytes.len() == HEADER_BYTES;
         let mut frames = batch.frames();
         while let Some(Frame { bytes, .. }) = frames.next() {
-            match Packet::parse(bytes) {
-                Ok(packet) if packet.kind() == Kind::Feedback => {
-                    self.on_feedback(packet, frames.origin(), now);
-                }
-                Ok(packet) if packet.kind() == Kind::Routed => {}
-                _ => self.stats.malformed += 1,
+            if is_feedback(bytes) {
+                self.on_feedback(bytes, frames.origin(), now);
             }
         }
         let mut frames = batch.frames();
         while let Some(Frame { bytes, .. }) = frames.next() {
-            if let Ok(packet) = Packet::parse(bytes)
-                && packet.kind() == Kind::Routed
-            {
-                self.on_first(bytes, packet, frames.origin(), now);
+            if !is_feedback(bytes) {
+                self.on_first(bytes, frames.origin(), now);
             }
         }
         !batch.chunks.is_empty()
     }
 
     /// RT22.
-    fn on_feedback(&mut self, packet: Packet<'_>, origin: Option<Origin>, now: Time) {
-        let told = Feedback::of(packet).ok();
+    fn on_feedback(&mut self, bytes: &[u8], origin: Option<Origin>, now: Time) {
+        let told = Packet::parse(bytes).ok().and_then(|packet| Feedback::of(packet).ok());
         let member = told.and_then(|told| {
             let member = self.members.at(told.session as usize)?;
             let is_its = (member.own_tag, member.secret) == (told.tag, told.secret);
@@ -260,7 +266,14 @@ impl Plane {
     }
 
     /// RT24, until the core decides.
-    fn on_first(&mut self, bytes: &[u8], packet: Packet<'_>, origin: Option<Origin>, now: Time) {
+    fn on_first(&mut self, bytes: &[u8], origin: Option<Origin>, now: Time) {
+        let packet = match Packet::parse(bytes) {
+            Ok(packet) if packet.kind() == Kind::Routed => packet,
+            _ => {
+                self.stats.malformed += 1;
+                return;
+            }
+        };
         let Ok(first) = RoutedPacket::from_client(packet, self.group) else {
             self.stats.void += 1;
             return;

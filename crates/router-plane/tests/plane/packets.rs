@@ -61,7 +61,7 @@ fn what_waits_goes_when_a_worker_has_settled() {
     world.now = world.now + Duration::from_micros(2_000);
     world.turn();
     assert_eq!(world.rejections(), [RejectCode::Expired]);
-    assert!(world.given(0).is_empty());
+    assert!(world.given(0).iter().all(|packet| packet.is_probe));
 }
 
 /// RT3, RT26, and the forms of RT1 and RT2.
@@ -208,6 +208,29 @@ fn a_silent_worker_is_probed() {
     assert!(!given.is_empty() && given.iter().all(|packet| packet.is_probe), "{given:?}");
     assert_eq!(given[0].number, 2);
     assert_eq!(world.plane.stats().probes, given.len() as u64);
+}
+
+/// After a pause of the router, feedback waits to be heard: nobody is asked before.
+#[test]
+fn a_router_that_paused_asks_nobody_whose_feedback_waits() {
+    let mut world = World::new("jbsq1", 2, 1);
+    world.ask(b"one");
+    world.ask(b"two");
+    assert_eq!([0, 1].map(|at| world.given(at).len()), [1, 1]);
+    world.now = world.now + Duration::from_millis(30);
+    // The first of them is heard by itself.
+    world.feed_back(0, 1, |_| {});
+    world.feed_back(1, 1, |_| {});
+    (0..3).for_each(|_| world.turn());
+    assert_eq!(world.plane.stats().probes, 0);
+    // But timers do not wait for ever.
+    world.ask(b"three");
+    world.now = world.now + Duration::from_millis(30);
+    for _ in 0..20 {
+        let bytes = world.first(b"x", |block| block.epoch = 9);
+        world.send(&bytes);
+    }
+    assert_eq!(world.plane.stats().probes, 1);
 }
 
 #[test]
