@@ -54,6 +54,8 @@ pub enum GroupError {
     Unknown,
     /// There are as many members, memberships or clients as the endpoint may have (RT39).
     Full,
+    /// The routers are not of one group: their packets have different lengths (RT32).
+    OtherGroup,
     /// The group is sealed, which this version does not support.
     Sealed,
     /// The packet I/O cannot reach an address.
@@ -65,6 +67,7 @@ impl fmt::Display for GroupError {
         match self {
             GroupError::Unknown => f.write_str("there is no such attachment or membership"),
             GroupError::Full => f.write_str("the endpoint's limit for groups is reached"),
+            GroupError::OtherGroup => f.write_str("the routers are of different groups"),
             GroupError::Sealed => f.write_str("sealed groups are not supported"),
             GroupError::Unreachable(error) => write!(f, "an address cannot be reached: {error}"),
         }

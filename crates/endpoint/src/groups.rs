@@ -85,9 +85,9 @@ impl<S> Endpoint<S> {
     /// Calls that ask by `from` ask by `to`, at once: another router is active (RT38).
     ///
     /// # Errors
-    /// [`GroupError::Unknown`].
+    /// [`GroupError::Unknown`], or [`GroupError::OtherGroup`].
     pub fn move_group_calls(&mut self, from: SessionId, to: SessionId) -> Result<(), GroupError> {
-        found(self.cx.core.move_group_calls(from, to))
+        self.cx.core.move_group_calls(from, to)
     }
 
     /// The attachment has ended: calls that ask by it fail; those that have a worker go on (RT35).

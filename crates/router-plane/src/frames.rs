@@ -8,8 +8,8 @@ pub(crate) type FrameId = u32;
 /// One that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    /// The client's number.
-    pub(crate) client: u32,
+    /// The client's number, and the tag that tells it from others that had the number.
+    pub(crate) client: (u32, u32),
     /// When the call's deadline passes (RT6).
     pub(crate) expires: Time,
     len: u32,
@@ -29,7 +29,7 @@ impl Frames {
         let count = waiting_max + 1;
         Frames {
             memory: vec![0; count * frame_bytes],
-            waiting: vec![Waiting { client: 0, expires: Time::NEVER, len: 0 }; count],
+            waiting: vec![Waiting { client: (0, 0), expires: Time::NEVER, len: 0 }; count],
             free: (0..count as FrameId).rev().collect(),
             frame_bytes,
         }
@@ -47,7 +47,7 @@ impl Frames {
     }
 
     /// Keeps a packet, which is no longer than the group's packets are.
-    pub(crate) fn keep(&mut self, id: FrameId, bytes: &[u8], client: u32, expires: Time) {
+    pub(crate) fn keep(&mut self, id: FrameId, bytes: &[u8], client: (u32, u32), expires: Time) {
         let at = id as usize * self.frame_bytes;
         self.memory[at..at + bytes.len()].copy_from_slice(bytes);
         self.waiting[id as usize] = Waiting { client, expires, len: bytes.len() as u32 };

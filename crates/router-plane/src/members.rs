@@ -57,9 +57,10 @@ impl Members {
         Members((0..workers_max).map(|_| None).collect())
     }
 
-    pub(crate) fn put(&mut self, member: Member) {
+    /// Puts a member in its place. The one that was there before, if it was not taken out.
+    pub(crate) fn put(&mut self, member: Member) -> Option<Member> {
         let place = member.id.index();
-        self.0[place] = Some(member);
+        self.0[place].replace(member)
     }
 
     /// The worker at a place.

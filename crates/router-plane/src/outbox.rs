@@ -7,10 +7,21 @@ const TRAIN_BYTES_MAX: usize = 65_000;
 /// If more than this waits, nothing is received until it has been sent.
 const BACKED_UP_BYTES: usize = 4 << 20;
 
+/// Whom a packet goes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Receiver {
+    /// A member, by its place: packets to it join a train also if others were sent in between.
+    Member(usize, Route),
+    /// A client: packets to it are few.
+    Client(Route),
+}
+
 /// Packets of equal length to one receiver, the last of which may be shorter.
 #[derive(Default)]
 struct Train {
     route: Option<Route>,
+    /// The member's place, if it is one.
+    place: Option<usize>,
     bytes: Vec<u8>,
     segment_bytes: usize,
     packets: usize,
@@ -29,12 +40,12 @@ impl Train {
     }
 }
 
-/// All trains, in the order in which they were begun. A receiver has one that its next packet may
+/// All trains, in the order in which they were begun. A member has one that its next packet may
 /// join.
 #[derive(Default)]
 pub(crate) struct Outbox {
     trains: Vec<Train>,
-    /// By route: the train that is open, if it is one of `trains`.
+    /// By a member's place: the train that is open, if it is one of `trains`.
     open: Vec<u32>,
     /// Trains without packets, whose memory is used again.
     spare: Vec<Train>,
@@ -46,24 +57,41 @@ const NONE: u32 = u32::MAX;
 impl Outbox {
     /// Adds a packet, and returns its bytes for changes.
     #[inline]
-    pub(crate) fn push(&mut self, route: Route, packet: &[u8]) -> &mut [u8] {
-        let at = route.0 as usize;
-        if at >= self.open.len() {
-            self.open.resize(at + 1, NONE);
-        }
-        let open = self.trains.get(self.open[at] as usize);
-        if !open.is_some_and(|train| train.takes(packet.len())) {
-            self.open[at] = self.trains.len() as u32;
-            let spare = self.spare.pop().unwrap_or_default();
-            self.trains.push(Train { route: Some(route), segment_bytes: packet.len(), ..spare });
-        }
-        let train = &mut self.trains[self.open[at] as usize];
+    pub(crate) fn push(&mut self, to: Receiver, packet: &[u8]) -> &mut [u8] {
+        let (place, route) = match to {
+            Receiver::Member(place, route) => (Some(place), route),
+            Receiver::Client(route) => (None, route),
+        };
+        let open = place.and_then(|place| self.open.get(place).copied());
+        let at = open.unwrap_or(self.trains.len().wrapping_sub(1) as u32) as usize;
+        let is_open = |train: &Train| {
+            (train.place, train.route) == (place, Some(route)) && train.takes(packet.len())
+        };
+        let at = match self.trains.get(at).is_some_and(is_open) {
+            true => at,
+            false => self.begin(place, route, packet.len()),
+        };
+        let train = &mut self.trains[at];
         train.is_closed = packet.len() < train.segment_bytes;
         train.packets += 1;
         self.bytes += packet.len();
         let start = train.bytes.len();
         train.bytes.extend_from_slice(packet);
         &mut train.bytes[start..]
+    }
+
+    /// Begins a train.
+    fn begin(&mut self, place: Option<usize>, route: Route, segment_bytes: usize) -> usize {
+        let at = self.trains.len();
+        if let Some(place) = place {
+            if place >= self.open.len() {
+                self.open.resize(place + 1, NONE);
+            }
+            self.open[place] = at as u32;
+        }
+        let spare = self.spare.pop().unwrap_or_default();
+        self.trains.push(Train { route: Some(route), place, segment_bytes, ..spare });
+        at
     }
 
     /// Whether so much waits that nothing should be received.
@@ -92,16 +120,16 @@ impl Outbox {
             done += 1;
         }
         io.end_batch();
+        if done == 0 {
+            return;
+        }
+        // The numbers of those that are left change: nothing joins them.
+        for place in self.trains.iter().filter_map(|train| train.place) {
+            self.open[place] = NONE;
+        }
         for mut train in self.trains.drain(..done) {
-            self.open[train.route.map_or(0, |route| route.0 as usize)] = NONE;
             train.bytes.clear();
             self.spare.push(Train { bytes: train.bytes, ..Train::default() });
-        }
-        // Their numbers have changed: what is left is joined by nothing.
-        if done > 0 {
-            for train in &self.trains {
-                self.open[train.route.map_or(0, |route| route.0 as usize)] = NONE;
-            }
         }
     }
 }

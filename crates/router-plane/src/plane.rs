@@ -16,9 +16,9 @@ use petasos_wire::{
 
 use crate::clients::{Client, ClientAttached, Clients};
 use crate::config::{PlaneConfig, PlaneConfigError};
-use crate::frames::{FrameId, Frames};
+use crate::frames::{FrameId, Frames, Waiting};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, Receiver};
 use crate::stats::PlaneStats;
 
 /// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
@@ -145,7 +145,11 @@ impl Plane {
         let (own_tag, secret) = (self.tag(), self.secrets.next_u64() % REQUEST_NUMBERS);
         let MemberJoin { worker, session, tag, .. } = *joining;
         let origin = io.origin(route);
-        self.members.put(Member { id, worker, route, origin, session, tag, own_tag, secret });
+        let member = Member { id, worker, route, origin, session, tag, own_tag, secret };
+        if let Some(before) = self.members.put(member) {
+            // The core has said that it is gone, and it was not ended yet.
+            io.release_route(before.route);
+        }
         Ok(MemberJoined { id, session: id.index() as u32, tag: own_tag, secret })
     }
 
@@ -165,10 +169,12 @@ impl Plane {
 
     /// Handles one batch of packets, and what is due. Returns whether there was anything to do.
     pub fn turn(&mut self, io: &mut impl PacketIo, now: Time) -> bool {
-        let received = self.receive(io, now);
+        let is_deaf = self.out.is_backed_up();
+        self.stats.backed_up += u64::from(is_deaf);
+        let received = !is_deaf && self.receive(io, now);
         self.turns_without_rest = if received { self.turns_without_rest + 1 } else { 0 };
         let has_heard_all = !received || self.turns_without_rest >= TURNS_WITHOUT_REST_MAX;
-        if has_heard_all && self.core.next_timeout() <= now {
+        if !is_deaf && has_heard_all && self.core.next_timeout() <= now {
             self.turns_without_rest = 0;
             self.core.handle_timeout(now);
         }
@@ -227,10 +233,6 @@ impl Plane {
 
     /// Takes a batch: feedback, then first packets.
     fn receive(&mut self, io: &mut impl PacketIo, now: Time) -> bool {
-        if self.out.is_backed_up() {
-            self.stats.backed_up += 1;
-            return false;
-        }
         let batch = io.receive();
         // Feedback is a header (RT20); first packets are longer.
         let is_feedback = |bytes: &[u8]| bytes.len() == HEADER_BYTES;
@@ -358,11 +360,17 @@ impl Plane {
         }
     }
 
-    fn keep(&mut self, token: FrameId, bytes: &[u8], client: u32, expires: Time) {
-        self.frames.keep(token, bytes, client, expires);
-        if let Some(client) = self.clients.get_mut(client) {
+    fn keep(&mut self, token: FrameId, bytes: &[u8], number: u32, expires: Time) {
+        if let Some(client) = self.clients.get_mut(number) {
             client.waiting += 1;
+            self.frames.keep(token, bytes, (number, client.tag), expires);
         }
+    }
+
+    /// The client of a request that waits, unless it is gone: its number may be another's.
+    fn asker(&mut self, waiting: Waiting) -> Option<&mut Client> {
+        let (number, tag) = waiting.client;
+        self.clients.get_mut(number).filter(|client| client.tag == tag)
     }
 
     /// Takes the core's decisions.
@@ -394,19 +402,23 @@ impl Plane {
             // A packet that goes has time left: what has none was dropped.
             _ => Some(u32::try_from(left.as_micros()).unwrap_or(u32::MAX - 1).max(1)),
         };
-        if let Some(member) = self.members.get(assignment.worker) {
+        let (number, tag) = waiting.client;
+        let is_there = self.clients.get_mut(number).is_some_and(|client| client.tag == tag);
+        if let Some(member) = self.members.get(assignment.worker).filter(|_| is_there) {
             push_given(&mut self.out, member, assignment, bytes, lifetime_us);
             self.stats.given += 1;
             self.stats.waited += 1;
         }
+        // Of a client that is gone, its worker's number is missing now, and is written off (RT21).
+        self.stats.orphaned += u64::from(!is_there);
         self.leave(token);
     }
 
     /// A request does not wait any more.
     fn leave(&mut self, token: FrameId) {
         let (waiting, _) = self.frames.get(token);
-        if let Some(client) = self.clients.get_mut(waiting.client) {
-            client.waiting = client.waiting.saturating_sub(1);
+        if let Some(client) = self.asker(waiting) {
+            client.waiting -= 1;
         }
         self.frames.give(token);
     }
@@ -415,16 +427,17 @@ impl Plane {
         let Some(member) = self.members.get(worker) else { return };
         let number = (number % u64::from(GIVEN_NUMBERS)) as u32;
         let probe = Probe { session: member.session, tag: member.tag, number };
-        self.out.push(member.route, &probe.to_bytes());
+        let to = Receiver::Member(member.id.index(), member.route);
+        self.out.push(to, &probe.to_bytes());
         self.stats.probes += 1;
     }
 
     fn reject_waiting(&mut self, token: FrameId, code: RejectCode) {
         let (waiting, bytes) = self.frames.get(token);
         let reject = rejection(bytes, self.group, code);
-        match self.clients.get_mut(waiting.client) {
-            Some(client) => {
-                self.out.push(client.route, &reject);
+        match self.asker(waiting).map(|client| client.route) {
+            Some(route) => {
+                self.out.push(Receiver::Client(route), &reject);
                 self.stats.rejected += 1;
             }
             None => self.stats.orphaned += 1,
@@ -437,7 +450,7 @@ impl Plane {
     fn reject(&mut self, bytes: &[u8], client: u32, code: RejectCode) {
         if let Some(client) = self.clients.get_mut(client) {
             let reject = rejection(bytes, self.group, code);
-            self.out.push(client.route, &reject);
+            self.out.push(Receiver::Client(client.route), &reject);
             self.stats.rejected += 1;
         }
     }
@@ -454,7 +467,7 @@ fn push_given(
 ) {
     let number = (assignment.number % u64::from(GIVEN_NUMBERS)) as u32;
     let given = Given { session: member.session, tag: member.tag, number, lifetime_us };
-    let packet = out.push(member.route, bytes);
+    let packet = out.push(Receiver::Member(member.id.index(), member.route), bytes);
     given.write_to(packet.first_chunk_mut::<FIRST_BYTES>().expect("its form was checked"));
 }
 

@@ -86,6 +86,19 @@ fn address(port: u32) -> DataAddress {
     DataAddress::udp(address.port(), Some(address.ip()))
 }
 
+fn grant(router_port: u32, payload_bytes: u16) -> AttachGrant {
+    AttachGrant {
+        client: CLIENT,
+        tag: CLIENT_TAG,
+        payload_bytes,
+        asked_max: 256,
+        has_no_window: false,
+        cipher: None,
+        epoch: epoch(),
+        address: address(router_port),
+    }
+}
+
 fn epoch() -> Epoch {
     Epoch { number: 3, allows_native: false, binds_anew: false, secret: None }
 }
@@ -112,16 +125,7 @@ impl Grouped {
         let mut client_config = config(7);
         client(&mut client_config);
         let mut client = Endpoint::new(client_config, port, clock.clone(), Client::default());
-        let grant = AttachGrant {
-            client: CLIENT,
-            tag: CLIENT_TAG,
-            payload_bytes: PAYLOAD as u16,
-            asked_max: 256,
-            has_no_window: false,
-            cipher: None,
-            epoch: epoch(),
-            address: address(router_port),
-        };
+        let grant = grant(router_port, PAYLOAD as u16);
         let (own, router) = (client.local_address(), MemoryIo::address(router_port).ip());
         let session = client.attach_group(&grant, own, router).unwrap();
         let mut this = Grouped {
@@ -179,6 +183,18 @@ impl Grouped {
         self.members.push(Member { endpoint, id, session, tag, port: number, given, told });
     }
 
+    /// The client attaches once more, and is told of all workers.
+    pub fn attach_again(&mut self, payload_bytes: u16) -> SessionId {
+        let (own, router) = (self.client.local_address(), MemoryIo::address(self.router_port).ip());
+        let grant = grant(self.router_port, payload_bytes);
+        let session = self.client.attach_group(&grant, own, router).unwrap();
+        for (member, worker) in self.members.iter().zip(1..) {
+            let at = MemoryIo::address(member.port);
+            self.client.set_group_member(session, worker, at).unwrap();
+        }
+        session
+    }
+
     /// Starts a call on a buffer of the client's pool.
     pub fn call(&mut self, method: u16, request: &[u8], tag: u64, routing: Routing) -> CallId {
         self.call_with(method, request, tag, routing, &CallSettings::default())
@@ -229,6 +245,14 @@ impl Grouped {
                 self.carry(&packet);
             }
         }
+    }
+
+    /// Turns all loops once, lets `between` do something, and then carries what they have sent.
+    pub fn run_between(&mut self, between: impl FnOnce(&mut Grouped)) {
+        let mut packets = self.turn_loops();
+        between(self);
+        self.hub.take_captured(&mut packets);
+        packets.iter().for_each(|packet| self.carry(packet));
     }
 
     /// Turns all loops once, and shows what is given to workers or goes elsewhere.

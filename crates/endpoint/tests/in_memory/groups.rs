@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use petasos_base::Rng;
-use petasos_endpoint::{CallError, CallSettings, RejectCode, SessionState};
+use petasos_endpoint::{CallError, CallSettings, GroupError, RejectCode, SessionState};
 use petasos_wire::Kind;
 
 use crate::grouped::*;
@@ -267,6 +267,104 @@ fn an_attachment_that_ends_lets_bound_calls_go_on() {
     group.members[0].endpoint.context().respond_with(handle, &request);
     group.run_ms(5);
     assert_eq!(*group.outcome(1), Ok(b"bound".to_vec()));
+    group.assert_quiet();
+}
+
+/// RT38: at once, not after a timeout; and only within a group.
+#[test]
+fn calls_that_ask_move_to_another_router() {
+    let mut group = Grouped::new(2);
+    group.call(HOLD, b"bound", 1, ONCE);
+    group.run_ms(10);
+    let lost = |_, kind| if kind == Kind::Routed { Fate::IsLost } else { Fate::Arrives };
+    group.call(ECHO, b"whole", 2, WHOLE);
+    group.call(ECHO, &pattern(3_000), 3, ONCE);
+    group.run_with(1, lost);
+    let [before, wrong] = [group.session, group.attach_again(1025)];
+    let other = group.client.move_group_calls(before, wrong);
+    assert!(matches!(other, Err(GroupError::OtherGroup)), "{other:?}");
+    let next = group.attach_again(PAYLOAD as u16);
+    group.client.move_group_calls(before, next).expect("both are attached");
+    group.client.detach_group(before).expect("it is attached");
+    assert!(group.client.move_group_calls(before, next).is_err());
+    group.run_ms(3);
+    assert_eq!(*group.outcome(2), Ok(b"whole".to_vec()));
+    assert_eq!(*group.outcome(3), Ok(pattern(3_000)));
+    let (handle, request) = group.members[0].endpoint.state_mut().held.pop().expect("it runs");
+    group.members[0].endpoint.context().respond_with(handle, &request);
+    group.run_ms(5);
+    assert_eq!(*group.outcome(1), Ok(b"bound".to_vec()), "what is bound stays as it is");
+    group.session = next;
+    group.call(ECHO, b"new", 4, ONCE);
+    group.run_ms(5);
+    assert_eq!(*group.outcome(4), Ok(b"new".to_vec()));
+    group.assert_quiet();
+}
+
+/// RT34, RT36: the same worker at the same address is no news.
+#[test]
+fn a_worker_that_is_told_again_keeps_its_calls() {
+    let mut group = Grouped::new(1);
+    group.call(HOLD, b"bound", 1, ONCE);
+    group.run_ms(10);
+    let at = group.members[0].endpoint.local_address();
+    group.client.set_group_member(group.session, 1, at).expect("it is reached");
+    group.run_ms(2);
+    assert!(!group.is_over(1));
+    // At another address it is another.
+    let elsewhere = petasos_netio::memory::MemoryIo::address(9);
+    group.client.set_group_member(group.session, 1, elsewhere).expect("it is reached");
+    group.run_ms(2);
+    assert_eq!(*group.outcome(1), Err(CallError::PeerFailed));
+}
+
+/// RT9: a ready has nothing behind it, also where it leaves with packets that are a little longer.
+#[test]
+fn readies_are_not_padded() {
+    let mut group = Grouped::new(1);
+    for tag in 0..20 {
+        group.call(ECHO, &pattern(100), tag, WHOLE);
+        group.call(ECHO, b"short", 100 + tag, ONCE);
+        group.run(6);
+        assert!(group.is_over(tag) && group.is_over(100 + tag), "nothing is repeated");
+    }
+    assert_eq!(group.client.stats().pairs.void, 0);
+    group.assert_quiet();
+}
+
+/// A worker's session owes nothing once its request is gone, and the client may be gone with it.
+#[test]
+fn a_client_that_leaves_in_the_middle_of_a_request_does_no_harm() {
+    let mut group = Grouped::new(1);
+    let call = group.call(ECHO, &pattern(50_000), 1, ONCE);
+    group.run(3);
+    let id = group.members[0].id;
+    group.members[0].endpoint.remove_group_client(id, 5);
+    // Parts of the request, and that it is given up, come in one batch.
+    group.run_between(|group| {
+        assert!(group.client.context().cancel(call));
+        group.client.send_now();
+    });
+    group.run_ms(5);
+    assert_eq!(*group.outcome(1), Err(CallError::Cancelled));
+    assert_eq!((group.handled(), group.members[0].endpoint.stats().taken.cancelled), (0, 1));
+    group.assert_quiet();
+}
+
+/// RT15: a handler that passes on what a router has told it has run all the same.
+#[test]
+fn what_a_handler_says_is_not_taken_for_a_router_that_has_not_asked_it() {
+    let mut group = Grouped::new(1);
+    for (tag, code) in [(1, RejectCode::QueueFull), (2, RejectCode::NoWorker)] {
+        group.call(HOLD, b"deep", tag, ONCE);
+        group.run_ms(5);
+        let (handle, _) = group.members[0].endpoint.state_mut().held.pop().expect("it runs");
+        group.members[0].endpoint.context().reject(handle, code);
+        group.run_ms(5);
+        let outcome = group.outcome(tag).clone().expect_err("it was rejected");
+        assert!(!outcome.retry_is_safe(), "{outcome:?}");
+    }
+    group.run_ms(2_500);
     group.assert_quiet();
 }
 

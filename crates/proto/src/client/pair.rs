@@ -12,7 +12,7 @@ use super::{Call, ClientSession};
 use crate::congestion::CongestionConfig;
 use crate::params::Credits;
 use crate::path::LinkPath;
-use crate::{SessionParams, TimerConfig};
+use crate::{Membership, SessionParams, TimerConfig};
 
 /// How a pair was bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,9 @@ impl<C> ClientSession<C> {
         self.short_requests_below = params.short_below(params.request_bytes_max);
         self.response_bytes_max = params.response_bytes_max;
         self.credits_lasting = params.credits;
-        self.pull_credits = Credits::new(params.credits);
+        // It is another pair's now, which has another name there (W26).
+        (self.pull_credits, self.membership) =
+            (Credits::new(params.credits), Membership::default());
         // What is granted lasts from now on (W26).
         self.sampled_at = now;
         self.control.renew(self.completed_short);

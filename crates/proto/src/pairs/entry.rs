@@ -75,6 +75,10 @@ impl Sendings {
         self.count == 0
     }
 
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
     /// The sending with this transmission.
     pub(super) fn by_echo(&self, echo: u32) -> Option<&Sending> {
         self.latest.iter().flatten().find(|sending| transmission(sending) == echo)

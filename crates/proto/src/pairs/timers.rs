@@ -85,11 +85,11 @@ impl<C> Pairs<C> {
         asked.end_at = now + config.silence;
         entry.state = State::Asked(asked);
         let pair = PairId { index: at | PAIR_BIT, request: entry.request };
-        let (tag, is_claim) = (entry.tag, asked.is_claim);
+        let (tag, is_claim, sendings) = (entry.tag, asked.is_claim, entry.sendings.count());
         self.stats.first_packets += 1;
         self.stats.repetitions += u64::from(is_repetition);
         self.time(at, now);
-        Some(First { pair, tag, attachment: id, number, is_claim })
+        Some(First { pair, tag, attachment: id, number, is_claim, sendings })
     }
 
     /// Puts a pair that asks into the wheel, unless it is there early enough.

@@ -53,6 +53,8 @@ pub struct First {
     pub number: u64,
     /// Whether it only claims a worker.
     pub is_claim: bool,
+    /// The pair's sendings so far, this one included.
+    pub sendings: u32,
 }
 
 /// Whose address a packet came from: that of a member, which the caller knows from the roster

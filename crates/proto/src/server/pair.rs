@@ -8,7 +8,6 @@ use petasos_wire::{Kind, REQUEST_NUMBERS, RejectCode, Signature};
 
 use super::{Phase, ServerSession, ServerTransmit};
 use crate::SessionParams;
-use crate::params::Credits;
 use crate::taken::Asker;
 
 impl<B: Default> ServerSession<B> {
@@ -51,6 +50,13 @@ impl<B> ServerSession<B> {
         self.stats.requests += 1;
     }
 
+    /// The pair is gone: nothing is owed to its client any more.
+    pub fn unbind(&mut self) {
+        self.acks = 0;
+        let slot = &mut self.slots[0];
+        (slot.phase, slot.assembly) = (Phase::Idle, None);
+    }
+
     /// Forgets the pair before.
     fn renew(&mut self, params: SessionParams) {
         params.assert_valid();
@@ -59,7 +65,8 @@ impl<B> ServerSession<B> {
         self.signature = Signature::new(Kind::Request, self.mark);
         self.short_request_bytes_max = params.payload_bytes.min(params.request_bytes_max);
         self.short_responses_below = params.short_below(params.response_bytes_max);
-        (self.acks, self.credits) = (0, Credits::new(params.credits));
+        self.acks = 0;
+        // What it holds of the receive queue it still holds (W26): its name there is the same.
         self.params = params;
     }
 

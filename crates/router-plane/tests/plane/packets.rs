@@ -274,6 +274,26 @@ fn packets_wait_for_packet_io_that_is_full() {
     assert_eq!(sent.len(), 3, "there is no worker: three rejections");
 }
 
+/// A request that waits is of the client that asked, not of the next one with its number.
+#[test]
+fn a_client_that_is_gone_leaves_nothing_to_the_next_with_its_number() {
+    let mut world = World::new("jbsq1", 1, 1);
+    world.ask(b"one");
+    world.ask(b"two");
+    assert_eq!((world.given(0).len(), world.plane.waiting()), (1, 1));
+    let (old, other) = (world.attached.client, world.hub.port());
+    assert!(world.plane.detach(&mut world.io, old) && world.plane.give_back(old));
+    let next = world.plane.attach(&mut world.io, other.local_address()).expect("there is room");
+    let before = core::mem::replace(&mut world.client, other);
+    // Numbers are given in the order in which they became free: this is the old one.
+    assert_eq!(next.client, old);
+    world.feed_back(0, 1, |_| {});
+    assert!(world.given(0).is_empty(), "it is not given under another's name");
+    assert_eq!((world.plane.stats().orphaned, world.plane.waiting()), (1, 0));
+    assert_eq!(world.client.receive().chunks.len(), 0, "and the other is told nothing");
+    drop(before);
+}
+
 #[test]
 fn tables_and_configurations_have_bounds() {
     let mut world = World::new("rr", 0, 0);

@@ -2,14 +2,16 @@
 
 use petasos_base::Time;
 use petasos_proto::pairs::{AskError, Asking, First, PAIR_BIT, PairId, Why};
-use petasos_wire::{CLAIM_BYTES_MAX, Header, Kind, PRIORITIES, RoutingBlock};
+use petasos_wire::{CLAIM_BYTES_MAX, Header, Kind, PAYLOAD_BYTES_MIN, PRIORITIES, RoutingBlock};
 
 use super::{Asked, GroupCalls};
 use crate::call::{CallError, CallId, CallSettings, EnqueueError, Refused};
 use crate::core::{CallContext, Core, counted_bytes};
-use crate::group::Routing;
+use crate::group::{GroupError, Routing};
 use crate::sessions::SessionId;
 
+/// From this sending on, a long first packet may have been lost for its length (ADR 14).
+const DOUBTFUL: u32 = 3;
 /// Bits of a pair's index, in a call's number.
 const INDEX_BITS: u32 = 20;
 
@@ -46,7 +48,8 @@ impl<S> Core<S> {
         let is_claim = !routing.is_idempotent || bytes > attachment.params.payload_bytes as usize;
         let options = CallSettings::of_call(settings, method, bytes, now);
         let asking = Asking { tag: self.tags.take(), is_claim, timeout_at: options.timeout_at };
-        let asked = Asked { context: Some(context), options, routing, of: session };
+        let context = Some(context);
+        let asked = Asked { context, options, routing, is_claim, of: session };
         match self.group_calls_mut().pairs.ask(id, asking, asked) {
             Ok(pair) => {
                 self.request_bytes += counted_bytes(bytes);
@@ -141,7 +144,11 @@ impl<S> Core<S> {
         let request = &context.request;
         let bytes = request.len().min(if first.is_claim { CLAIM_BYTES_MAX } else { usize::MAX });
         let fill = |to: &mut [u8]| request.copy_range(0, to);
-        tx.push_with_block(attachment.route, header, &block.to_bytes(), (bytes, fill), true);
+        let route = attachment.route;
+        tx.push_with_block(route, header, &block.to_bytes(), (bytes, fill), true);
+        if first.sendings >= DOUBTFUL && bytes > PAYLOAD_BYTES_MIN as usize {
+            self.doubt_path(route);
+        }
     }
 
     /// Ends the calls of pairs that have ended without an answer.
@@ -190,13 +197,22 @@ impl<S> Core<S> {
     }
 
     /// Pairs that ask by `from` ask by `to` (RT38).
-    pub(crate) fn move_group_calls(&mut self, from: SessionId, to: SessionId) -> bool {
-        let Some(calls) = self.group_calls.as_deref_mut() else { return false };
-        let ids = [from, to].map(|session| calls.attachment(session).map(|it| it.id));
-        let [Some(from), Some(to)] = ids else { return false };
+    pub(crate) fn move_group_calls(
+        &mut self,
+        from: SessionId,
+        to: SessionId,
+    ) -> Result<(), GroupError> {
+        let calls = self.group_calls.as_deref_mut().ok_or(GroupError::Unknown)?;
+        let [from, to] = [from, to].map(|session| calls.attachment(session));
+        let (from, to) = from.zip(to).ok_or(GroupError::Unknown)?;
+        // A request that went whole would not fit, or its sessions would cut it differently.
+        if from.params.payload_bytes != to.params.payload_bytes {
+            return Err(GroupError::OtherGroup);
+        }
+        let (from, to) = (from.id, to.id);
         calls.pairs.move_asked(from, to);
         self.list_group_calls();
-        true
+        Ok(())
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) struct Asked<S> {
     pub(crate) context: Option<CallContext<S>>,
     pub(crate) options: CallOptions,
     pub(crate) routing: Routing,
+    /// Whether its first packets only claim a worker.
+    pub(crate) is_claim: bool,
     /// The attachment by which the call was made. It may have been moved to another since (RT38).
     pub(crate) of: SessionId,
 }
@@ -96,15 +98,15 @@ impl<S> GroupCalls<S> {
         there.filter_map(|(at, it)| Some(SessionId::group(at as u32, it.as_ref()?.id.0)))
     }
 
-    /// The session of the pair with this index.
+    /// The session of the pair with this index. `None` for indices of other sessions.
     #[inline]
     pub(crate) fn bound(&self, index: u32) -> Option<&Bound<S>> {
-        self.bound.get((index & !PAIR_BIT) as usize)?.as_deref()
+        self.bound.get(index.checked_sub(PAIR_BIT)? as usize)?.as_deref()
     }
 
     #[inline]
     pub(crate) fn bound_mut(&mut self, index: u32) -> Option<&mut Bound<S>> {
-        self.bound.get_mut((index & !PAIR_BIT) as usize)?.as_deref_mut()
+        self.bound.get_mut(index.checked_sub(PAIR_BIT)? as usize)?.as_deref_mut()
     }
 
     #[inline]
@@ -165,6 +167,10 @@ impl<S> Core<S> {
         self.group_calls.get_or_insert_with(|| Box::new(GroupCalls::new()))
     }
 
+    fn group_link(&self, id: LinkId) -> &Link {
+        self.group_calls.as_deref().expect("a roster names it").links.get(id)
+    }
+
     pub(crate) fn group_attachment(&self, session: SessionId) -> Option<&Attachment> {
         self.group_calls.as_deref()?.attachment(session)
     }
@@ -200,8 +206,14 @@ impl<S> Core<S> {
     ) -> Result<(), GroupError> {
         let timers = self.config.timers;
         let attachment = self.group_attachment(session).ok_or(GroupError::Unknown)?;
-        let is_known = attachment.link(worker).is_some();
-        if !is_known && attachment.workers_count() >= MEMBERS_MAX {
+        let known = attachment.link(worker).map(|link| self.group_link(link));
+        if known.is_some_and(|known| (known.route, known.origin) == (route, origin)) {
+            // It is told again (RT34, RT36): nothing has changed, and one hold of the route is
+            // enough.
+            self.chores.push(Chore::Release(route));
+            return Ok(());
+        }
+        if known.is_none() && attachment.workers_count() >= MEMBERS_MAX {
             return Err(GroupError::Full);
         }
         let credits_max = attachment.params.credits_max;

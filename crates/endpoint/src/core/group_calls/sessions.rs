@@ -36,8 +36,7 @@ impl<S> Core<S> {
         let names = SessionNames { worker, tag: packet.tag() };
         let (params, congestion) = (names.put_into(attachment.params), attachment.congestion);
         let asked = calls.pairs.context(pair).expect("it has just been bound");
-        let (options, of) = (asked.options, asked.of);
-        let is_whole = asked.routing.is_idempotent && options.request_bytes <= params.payload_bytes;
+        let (options, of, is_whole) = (asked.options, asked.of, !asked.is_claim);
         let context = asked.context.take().expect("it was not bound before");
         let mut bound = calls.spare.pop().unwrap_or_else(|| {
             let session = ClientSession::for_pairs(params, &congestion);
@@ -91,7 +90,7 @@ impl<S> Core<S> {
     pub(crate) fn pump_bound(&mut self, index: u32) {
         let Core { group_calls, tx, now, .. } = self;
         let Some(GroupCalls { bound, links, .. }) = group_calls.as_deref_mut() else { return };
-        let place = bound.get_mut((index & !PAIR_BIT) as usize);
+        let place = index.checked_sub(PAIR_BIT).and_then(|at| bound.get_mut(at as usize));
         let Some(bound) = place.and_then(|place| place.as_deref_mut()) else { return };
         bound.dirty = false;
         let link = links.get(bound.link);
@@ -322,7 +321,11 @@ impl<S> Core<S> {
     pub(crate) fn bound_error(&self, index: u32, code: Option<RejectCode>) -> CallError {
         let bound = self.group_calls.as_deref().and_then(|calls| calls.bound(index));
         let error = CallError::from_reject(code);
-        match bound.is_some_and(|bound| bound.is_claim) || !error.retry_is_safe() {
+        // Of a router these codes are certain; of a session they are what a handler says.
+        let says_nothing =
+            matches!(error, CallError::QueueFull | CallError::NoWorker | CallError::UnknownPolicy);
+        let is_certain = bound.is_some_and(|bound| bound.is_claim) && !says_nothing;
+        match is_certain || !error.retry_is_safe() {
             true => error,
             false => CallError::RejectedOtherwise,
         }

@@ -97,7 +97,7 @@ impl GroupRequests {
     /// The membership under this index, if it has this tag.
     #[inline]
     pub(crate) fn membership_at(&self, index: u32, tag: u32) -> Option<&Membership> {
-        let place = (index & !PAIR_BIT) as usize;
+        let place = index.checked_sub(PAIR_BIT)? as usize;
         self.memberships.get(place)?.as_ref().filter(|membership| membership.tag == tag)
     }
 
@@ -122,15 +122,15 @@ impl GroupRequests {
         self.joined(id)?.current.get(number)
     }
 
-    /// The session at a request's place.
+    /// The session at a request's place. `None` for indices of other sessions.
     #[inline]
     pub(crate) fn session(&self, index: u32) -> Option<&TakenSession> {
-        self.sessions.get((index & !PAIR_BIT) as usize)?.as_deref()
+        self.sessions.get(index.checked_sub(PAIR_BIT)? as usize)?.as_deref()
     }
 
     #[inline]
     pub(crate) fn session_mut(&mut self, index: u32) -> Option<&mut TakenSession> {
-        self.sessions.get_mut((index & !PAIR_BIT) as usize)?.as_deref_mut()
+        self.sessions.get_mut(index.checked_sub(PAIR_BIT)? as usize)?.as_deref_mut()
     }
 
     /// Requests whose handlers have not answered.

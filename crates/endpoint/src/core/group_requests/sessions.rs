@@ -5,7 +5,9 @@ use petasos_netio::Route;
 use petasos_proto::pairs::PAIR_BIT;
 use petasos_proto::taken::{Asker, Due, Part, Progress, SessionName, TakenId};
 use petasos_proto::{RequestAction, ServerSession, SessionParams};
-use petasos_wire::{BITMAP_WORDS_MAX, Header, Kind, Packet, RejectCode, WorkerBlock};
+use petasos_wire::{
+    BITMAP_WORDS_MAX, Header, Kind, PAYLOAD_BYTES_MIN, Packet, RejectCode, WorkerBlock,
+};
 
 use super::{GroupRequests, TakenOf};
 use crate::core::assemblies::pool_bytes;
@@ -100,10 +102,16 @@ impl<S> Core<S> {
         let Some(session) = self.group_requests_mut().session(index) else { return };
         let (client, worker) = (session.client, session.worker);
         let block = WorkerBlock { session: name.index, tag: name.tag, worker };
-        self.push_answer(client, block, header, (0, |_: &mut [u8]| {}));
+        self.push_bare_answer(client, block, header);
     }
 
-    /// Sends a packet with a worker block (RT7).
+    /// Sends a packet with a worker block and nothing behind it, also no padding (RT9).
+    fn push_bare_answer(&mut self, client: u32, block: WorkerBlock, header: Header) {
+        let (route, nothing) = (self.route_to_client(client), (0, |_: &mut [u8]| {}));
+        self.tx.push_with_block(route, header, &block.to_bytes(), nothing, false);
+    }
+
+    /// Sends a response of one packet (RT7).
     #[inline]
     pub(super) fn push_answer(
         &mut self,
@@ -122,7 +130,7 @@ impl<S> Core<S> {
         let header = Header::for_session(asker.pair, asker.pair_tag)
             .with_request(Kind::Reject, asker.request, 0)
             .with_server(asker.echo, code as u32, 0);
-        self.push_answer(asker.client, block, header, (0, |_: &mut [u8]| {}));
+        self.push_bare_answer(asker.client, block, header);
     }
 
     /// Sends what is due of requests, and the memberships' feedback (RT20).
@@ -223,6 +231,10 @@ impl<S> Core<S> {
         };
         let client = session.client;
         self.drop_message(id.index);
+        if let Some(session) = self.group_requests_mut().session_mut(id.index) {
+            // It may be on the dirty list, and the client is perhaps nobody's any more.
+            session.session.unbind();
+        }
         self.drop_idle_client(client);
     }
 
@@ -271,6 +283,10 @@ impl<S> Core<S> {
                 Ok(if last { Part::Last } else { Part::New })
             }
             RequestAction::Repeat { .. } => {
+                if session.session.kept_mut(0).len() > PAYLOAD_BYTES_MIN as usize {
+                    let route = self.route_to_client(client);
+                    self.doubt_path(route);
+                }
                 self.send_taken(index, 0, 1);
                 Ok(Part::Old)
             }
@@ -337,7 +353,7 @@ impl<S> Core<S> {
         let Some(GroupRequests { sessions, clients, .. }) = group_requests.as_deref_mut() else {
             return;
         };
-        let place = sessions.get_mut((index & !PAIR_BIT) as usize);
+        let place = index.checked_sub(PAIR_BIT).and_then(|at| sessions.get_mut(at as usize));
         let Some(session) = place.and_then(|place| place.as_deref_mut()) else { return };
         session.dirty = false;
         let mut bitmap = [0; BITMAP_WORDS_MAX];
@@ -371,7 +387,7 @@ impl<S> Core<S> {
         let Some(GroupRequests { sessions, clients, .. }) = group_requests.as_deref_mut() else {
             return;
         };
-        let place = sessions.get_mut((index & !PAIR_BIT) as usize);
+        let place = index.checked_sub(PAIR_BIT).and_then(|at| sessions.get_mut(at as usize));
         let Some(TakenSession { session, client, worker, has_references, .. }) =
             place.and_then(|place| place.as_deref_mut())
         else {
