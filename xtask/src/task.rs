@@ -15,6 +15,8 @@ tasks:
   icount --check      the same, and fail if they exceed what xtask/icount.toml allows
   icount --update     the same, and write xtask/icount.toml
   icount --typed      what typed calls cost beside raw ones and their messages
+  icount --routed     what calls to a group of workers cost, with a router that only rewrites
+  icount --router     what the router's decision about a request costs
   icount --engine     what a null engine of the managed service costs per message
   icount --service    what a call between two applications of the managed service costs
   deb                 build petasosd, petasos and its dashboard, and a Debian package of them

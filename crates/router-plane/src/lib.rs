@@ -25,6 +25,7 @@ mod frames;
 mod members;
 mod outbox;
 mod plane;
+mod reject;
 mod stats;
 
 pub use clients::ClientAttached;

@@ -6,12 +6,11 @@ use std::net::SocketAddr;
 use petasos_base::{ReplayWindow, Rng, SecretBlock, Time};
 use petasos_netio::{Frame, Origin, PacketIo, RouteError};
 use petasos_router::{
-    Admission, Affinity, Assignment, Counts, Event, Output, Refusal, Request, Router, WorkerId,
-    WorkerState,
+    Admission, Affinity, Assignment, Counts, Event, Output, Request, Router, WorkerId, WorkerState,
 };
 use petasos_wire::{
-    FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, HEADER_BYTES, Header, Kind, Packet, Probe,
-    REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX, WorkerBlock,
+    FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, HEADER_BYTES, Kind, Packet, Probe,
+    REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX,
 };
 
 use crate::clients::{Client, ClientAttached, Clients};
@@ -19,6 +18,7 @@ use crate::config::{PlaneConfig, PlaneConfigError};
 use crate::frames::{FrameId, Frames, Waiting};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
 use crate::outbox::{Outbox, Receiver};
+use crate::reject::{code_of, rejection};
 use crate::stats::PlaneStats;
 
 /// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
@@ -475,27 +475,4 @@ fn push_given(
 #[inline]
 fn fits(origin: Option<Origin>, of: Origin) -> bool {
     origin.is_none_or(|origin| origin == of || of == Origin::UNTOLD)
-}
-
-fn code_of(why: Refusal) -> RejectCode {
-    match why {
-        Refusal::Expired => RejectCode::Expired,
-        Refusal::Nobody => RejectCode::NoWorker,
-        // `Full`, and `Aged`.
-        _ => RejectCode::QueueFull,
-    }
-}
-
-/// What rejects a first packet whose form was checked.
-fn rejection(bytes: &[u8], group: Group, code: RejectCode) -> [u8; 32] {
-    let packet = Packet::parse(bytes).expect("its form was checked");
-    let first = RoutedPacket::from_client(packet, group).expect("its form was checked");
-    let header = Header::for_session(first.pair(), first.pair_tag())
-        .with_request(Kind::Reject, packet.request(), 0)
-        .with_server(packet.transmission(), code as u32, 0);
-    let block = WorkerBlock { session: 0, tag: 0, worker: WorkerBlock::ROUTER };
-    let mut reject = [0; 32];
-    reject[..24].copy_from_slice(&header.to_bytes());
-    reject[24..].copy_from_slice(&block.to_bytes());
-    reject
 }
