@@ -185,7 +185,7 @@ impl Working {
             clients_max: 4,
             beat_us: 1_000_000,
             hole_us: 2_000,
-            claim_us: 1_000_000,
+            claim_us: 60_000_000,
             cipher: None,
             epoch: epoch(),
             source: data(&router),
