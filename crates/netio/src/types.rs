@@ -64,6 +64,13 @@ impl Origin {
     pub const RINGS: Origin = Origin(u32::MAX - 1);
     /// The origin of all routes of a backend that cannot tell where frames come from.
     pub const UNTOLD: Origin = Origin(u32::MAX - 2);
+
+    /// Whether a frame may be of the peer with this origin: `reported` is [`Frames::origin`] of it.
+    /// A backend that cannot tell is not asked.
+    #[inline]
+    pub fn is_of(self, reported: Option<Origin>) -> bool {
+        reported.is_none_or(|reported| reported == self || self == Origin::UNTOLD)
+    }
 }
 
 /// The frames that one [`PacketIo::receive`] returned.

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use petasos_base::{Clock, Time};
+use petasos_base::Clock;
 use petasos_netio::{PacketIo, Route};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router::{Config, Join};
@@ -229,5 +229,4 @@ fn main() {
     let (routed_ns, bare_ns) = (per_request(of_routed), per_request(of_bare));
     println!("a request in the router: {routed_ns:.0} ns; in a bare forwarder: {bare_ns:.0} ns");
     println!("rate of the router: {ratio:.2} of the forwarder's");
-    assert!(clock.now() > Time::ZERO);
 }

@@ -257,7 +257,7 @@ impl Plane {
         let member = told.and_then(|told| {
             let member = self.members.at(told.session as usize)?;
             let is_its = (member.own_tag, member.secret) == (told.tag, told.secret);
-            (is_its && fits(origin, member.origin)).then_some((member.id, told.counts))
+            (is_its && member.origin.is_of(origin)).then_some((member.id, told.counts))
         });
         let Some((id, counts)) = member else {
             self.stats.void_feedback += 1;
@@ -284,7 +284,7 @@ impl Plane {
         let client = self.clients.get_mut(number).filter(|client| {
             client.tag == packet.tag()
                 && client.address == first.reply()
-                && fits(origin, client.origin)
+                && client.origin.is_of(origin)
         });
         let Some(client) = client else {
             self.stats.from_strangers += 1;
@@ -469,10 +469,4 @@ fn push_given(
     let given = Given { session: member.session, tag: member.tag, number, lifetime_us };
     let packet = out.push(Receiver::Member(member.id.index(), member.route), bytes);
     given.write_to(packet.first_chunk_mut::<FIRST_BYTES>().expect("its form was checked"));
-}
-
-/// Whether a packet that came from `origin` is one `of` an address.
-#[inline]
-fn fits(origin: Option<Origin>, of: Origin) -> bool {
-    origin.is_none_or(|origin| origin == of || of == Origin::UNTOLD)
 }

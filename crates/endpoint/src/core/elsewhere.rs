@@ -1,6 +1,7 @@
 //! Calls and requests whose sessions are in no table: those of groups, and external ones.
 
 use petasos_buf::MsgBuf;
+use petasos_proto::taken::TakenId;
 use petasos_wire::RejectCode;
 
 use super::{CallContext, Core};
@@ -48,7 +49,7 @@ impl<S> Core<S> {
     #[cold]
     pub(crate) fn reject_elsewhere(&mut self, handle: &RequestHandle, code: RejectCode) {
         match handle.session.is_group() {
-            true => self.reject_taken(handle, code),
+            true => self.reject_taken(TakenId::from_bits(handle.request), code),
             false => self.answer_external(handle, ExternalAnswer::Rejected(code)),
         }
     }

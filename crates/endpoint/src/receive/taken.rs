@@ -10,11 +10,6 @@ use super::requests::run_handler;
 use crate::core::{Chore, Context, Core, GroupRequests, TakenOf};
 use crate::handler::{Payload, RequestHandle};
 
-/// Whether a packet that came from `origin` is one `of` an address.
-fn fits(origin: Option<Origin>, of: Origin) -> bool {
-    origin.is_none_or(|origin| origin == of || of == Origin::UNTOLD)
-}
-
 /// Handles a first packet (RT16).
 pub(super) fn on_first_packet<S>(
     state: &mut S,
@@ -61,7 +56,7 @@ fn router_of<S>(
         core.stats.unknown_session += 1;
         return None;
     };
-    if !fits(origin, joined.source) {
+    if !joined.source.is_of(origin) {
         core.stats.wrong_origin += 1;
         return None;
     }
@@ -156,7 +151,7 @@ pub(super) fn on_taken_packet<S>(
     let found = requests.and_then(|requests| {
         let id = requests.taken.find(name, packet.request())?;
         let client = requests.taken.asker(id)?.client;
-        Some((id, client, fits(origin, requests.clients.at(client).origin)))
+        Some((id, client, requests.clients.at(client).origin.is_of(origin)))
     });
     let Some((id, client, is_from_client)) = found else {
         core.stats.unknown_session += 1;

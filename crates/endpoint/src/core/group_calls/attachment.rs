@@ -33,7 +33,6 @@ pub(crate) struct Attachment {
 struct Roster(Vec<(u16, LinkId)>);
 
 impl Attachment {
-    #[allow(clippy::too_many_arguments, reason = "each is told by another party")]
     pub(crate) fn new(
         id: AttachmentId,
         grant: &petasos_control::AttachGrant,

@@ -122,20 +122,20 @@ impl<S> GroupCalls<S> {
         block: Option<WorkerBlock>,
         origin: Option<Origin>,
     ) -> Option<Member> {
-        let is_from = |of: Origin| origin.is_none_or(|it| it == of || of == Origin::UNTOLD);
         if let Some(bound) = self.bound(packet.session())
             && block.is_none_or(|block| bound.is_named_by(block))
         {
             // Its attachment may have ended.
-            return is_from(self.links.get(bound.link).origin).then_some(bound.worker.member);
+            let is_its = self.links.get(bound.link).origin.is_of(origin);
+            return is_its.then_some(bound.worker.member);
         }
         let attachment = self.attachment_by_id(self.pairs.attachment_of(packet, block)?)?;
         let worker = block?.worker;
-        let origin = match worker {
+        let expected = match worker {
             WorkerBlock::ROUTER => attachment.origin,
             worker => self.links.get(attachment.link(worker)?).origin,
         };
-        is_from(origin).then_some(Member { attachment: attachment.id, worker })
+        expected.is_of(origin).then_some(Member { attachment: attachment.id, worker })
     }
 
     pub(crate) fn handle(&mut self, now: Time, arrival: Arrival<'_>) -> Answer<Asked<S>> {

@@ -16,7 +16,7 @@ impl<S> Core<S> {
         let bytes = len_of(&response);
         if bytes > self.config.session.message_bytes_max as usize {
             self.give_payload(response);
-            return self.reject_taken(handle, RejectCode::HandlerFailed);
+            return self.reject_taken(id, RejectCode::HandlerFailed);
         }
         let Some(requests) = self.group_requests.as_deref_mut() else {
             return self.give_payload(response);
@@ -91,8 +91,8 @@ impl<S> Core<S> {
 
     /// Declines to answer a request of a group.
     #[cold]
-    pub(crate) fn reject_taken(&mut self, handle: &RequestHandle, code: RejectCode) {
-        let (now, id) = (self.now, TakenId::from_bits(handle.request));
+    pub(crate) fn reject_taken(&mut self, id: TakenId, code: RejectCode) {
+        let now = self.now;
         let Some(requests) = self.group_requests.as_deref_mut() else { return };
         let asker = requests.taken.asker(id);
         match (requests.taken.reject(now, id, code), asker) {
@@ -112,9 +112,7 @@ impl<S> Core<S> {
     pub(crate) fn reject_running(&mut self) {
         let running = self.group_requests.as_deref_mut().and_then(|it| it.running.take());
         if let Some(id) = running {
-            let session = crate::handler::ServerSessionId::group(0, 0);
-            let handle = RequestHandle { session, request: id.to_bits() };
-            self.reject_taken(&handle, RejectCode::HandlerFailed);
+            self.reject_taken(id, RejectCode::HandlerFailed);
         }
     }
 
