@@ -393,13 +393,10 @@ impl Grouped {
 
     /// The one outcome with `tag`.
     pub fn outcome(&self, tag: u64) -> &Result<Vec<u8>, petasos_endpoint::CallError> {
-        let mut found = self.client.state().outcomes.iter().filter(|(of, _)| *of == tag);
-        let outcome = found.next().expect("the call is over");
-        assert!(found.next().is_none(), "a call ends once");
-        &outcome.1
+        self.client.state().outcome(tag)
     }
 
     pub fn is_over(&self, tag: u64) -> bool {
-        self.client.state().outcomes.iter().any(|(of, _)| *of == tag)
+        self.client.state().is_over(tag)
     }
 }

@@ -24,6 +24,20 @@ pub struct Client {
     pub outcomes: Vec<(u64, Result<Vec<u8>, CallError>)>,
 }
 
+impl Client {
+    /// The one outcome with `tag`.
+    pub fn outcome(&self, tag: u64) -> &Result<Vec<u8>, CallError> {
+        let mut found = self.outcomes.iter().filter(|(of, _)| *of == tag);
+        let outcome = found.next().expect("the call is over");
+        assert!(found.next().is_none(), "a call ends once");
+        &outcome.1
+    }
+
+    pub fn is_over(&self, tag: u64) -> bool {
+        self.outcomes.iter().any(|(of, _)| *of == tag)
+    }
+}
+
 /// What the server has been asked.
 #[derive(Default)]
 pub struct Server {
@@ -208,14 +222,11 @@ impl Joined {
 
     /// The one outcome with `tag`.
     pub fn outcome(&self, tag: u64) -> &Result<Vec<u8>, CallError> {
-        let mut found = self.client.state().outcomes.iter().filter(|(of, _)| *of == tag);
-        let outcome = found.next().expect("the call is over");
-        assert!(found.next().is_none(), "a call ends once");
-        &outcome.1
+        self.client.state().outcome(tag)
     }
 
     pub fn is_over(&self, tag: u64) -> bool {
-        self.client.state().outcomes.iter().any(|(of, _)| *of == tag)
+        self.client.state().is_over(tag)
     }
 }
 
