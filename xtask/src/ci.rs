@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
-use crate::soak::SIMULATORS;
+use crate::attempt::now;
 use crate::task::{TaskResult, target_folder};
-use crate::{conformance, consoles, deny, fuzz, icount, skips, tidy, tools};
+use crate::workspace::{self, SIMULATORS};
+use crate::{conformance, consoles, deny, fuzz, icount, skips, suite, tidy, tools};
 
 /// One step: what `cargo xtask ci NAME` runs.
 struct Step {
@@ -16,7 +16,7 @@ struct Step {
 }
 
 /// Cheap steps come first, so that small mistakes are found in seconds.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 16] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
@@ -24,7 +24,6 @@ const STEPS: [Step; 17] = [
     Step { name: "test", what: "tests", run: tests },
     Step { name: "templates", what: "projects that users copy", run: templates },
     Step { name: "peers", what: "what the peers of the benchmark share", run: peers },
-    Step { name: "backends", what: "DPDK and libfabric, tested", run: backends },
     Step { name: "doc", what: "documentation, warnings as errors", run: doc },
     Step { name: "loom", what: "lock-free parts under the model checker", run: loom },
     Step {
@@ -71,12 +70,6 @@ pub fn run(root: &Path, names: &[&str]) -> TaskResult {
     Ok(())
 }
 
-/// Wall-clock time, only for display.
-#[expect(clippy::disallowed_methods, reason = "xtask does not link the workspace's clock")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
     let mut command = tools::cargo();
     command.args(arguments).current_dir(root);
@@ -91,22 +84,19 @@ fn cargo(root: &Path, arguments: &[&str]) -> TaskResult {
 /// everything is compiled by `doc`, with warnings as errors, too.
 fn clippy(root: &Path) -> TaskResult {
     let strict = ["--all-targets", "--", "-D", "warnings"];
-    let features = [&backends_features(root)?[..], &[WASM.to_owned()]].concat().join(",");
+    let features = workspace::features(root)?;
     let all = ["clippy", "--workspace", "--features", &features];
     cargo(root, &[&all[..], &strict[..]].concat())?;
     // The facade without the default features: gRPC, Tokio, spans.
     cargo(root, &[&["clippy", "-p", "petasos", "--no-default-features"], &strict[..]].concat())
 }
 
-/// Examples of libraries are left out: none has tests, no test runs one, and lints see them all.
+/// All tests, with all features, in one build of the workspace: what needs its programs or its
+/// simulators afterwards finds them there.
 fn tests(root: &Path) -> TaskResult {
-    let all = ["test", "--workspace", "--features", WASM];
-    cargo(root, &[&all[..], &["--lib", "--bins", "--tests"]].concat())?;
-    cargo(root, &[&all[..], &["--doc"]].concat())
+    suite::run(root, &workspace::build(root)?)?;
+    cargo(root, &["test", "--workspace", "--features", &workspace::features(root)?, "--doc"])
 }
-
-/// Policies as WebAssembly modules, which the default build leaves out.
-const WASM: &str = "petasos-plugin/wasm";
 
 /// Projects outside of the workspace, which tests of `petasos-plugin` build and load.
 const TEMPLATE: &str = "templates/plugin/Cargo.toml";
@@ -129,69 +119,6 @@ fn templates(root: &Path) -> TaskResult {
     }
     let module = ["--package", "petasos-plugin-sdk", "--target", tools::MODULE_TARGET];
     cargo(root, &[&["clippy"], &module[..], &strict].concat())
-}
-
-/// A feature with a backend in a separate crate.
-struct Feature {
-    /// The crate. It has a test named after the feature, and one called `conformance`.
-    package: &'static str,
-    feature: &'static str,
-    /// The system library that it needs, by its name for pkg-config.
-    library: &'static str,
-    /// Packages that have the same feature.
-    joined: &'static [&'static str],
-    /// Packages that have only tests of it, named after it.
-    tested: &'static [&'static str],
-}
-
-const FEATURES: [Feature; 2] = [
-    Feature {
-        package: "petasos-netio-fabric",
-        feature: "fabric",
-        library: "libfabric",
-        joined: &["petasos-endpoint", "petasos-cli", "petasos-runtime", "petasosd"],
-        tested: &["petasos-bench"],
-    },
-    Feature {
-        package: "petasos-netio-dpdk",
-        feature: "dpdk",
-        library: "libdpdk",
-        joined: &["petasos-endpoint", "petasos-cli"],
-        tested: &[],
-    },
-];
-
-/// The features whose libraries this host has, and a skip for each other.
-fn backends_features(root: &Path) -> Result<Vec<String>, String> {
-    let mut features = Vec::new();
-    for Feature { package, feature, library, joined, .. } in FEATURES {
-        if tools::has_library(library) {
-            let packages = [&[package][..], joined].concat();
-            features.extend(packages.iter().map(|package| format!("{package}/{feature}")));
-        } else {
-            skips::skip(root, library, &format!("{package}: there is no {library}"))?;
-        }
-    }
-    Ok(features)
-}
-
-/// Tests what the default build leaves out, in one build. Unit tests of programs are left out: the
-/// default build has run them, and to compile those of each program takes more than a minute.
-fn backends(root: &Path) -> TaskResult {
-    let features = backends_features(root)?.join(",");
-    if features.is_empty() {
-        return Ok(());
-    }
-    let mut command = vec!["test", "--features", &features, "--lib"];
-    for Feature { package, feature, library, joined, tested } in FEATURES {
-        if tools::has_library(library) {
-            command.extend(["--test", feature]);
-            let packages = [&[package][..], joined, tested].concat();
-            command.extend(packages.iter().flat_map(|one| ["--package", one]));
-        }
-    }
-    command.extend(["--test", "conformance", "--test", "features", "--test", "allocations"]);
-    cargo(root, &command)
 }
 
 /// Peers are not members of the workspace. All are formatted. Their common code is tested together
@@ -220,26 +147,25 @@ fn doc(root: &Path) -> TaskResult {
 /// The lock-free code: the package, and which of its unit tests are written for the model checker.
 const LOOM_TESTS: [(&str, &str); 2] = [("petasos-base", "doorbell"), ("petasos-shm", "ring")];
 
-/// Runs them with the atomics of the model checker.
+/// Runs them with the atomics of the model checker, in one build.
 fn loom(root: &Path) -> TaskResult {
-    for (package, tests) in LOOM_TESTS {
-        let arguments = ["test", "--release", "--package", package, "--lib", tests];
-        let mut command = cargo_command(root, &arguments);
-        command.env("RUSTFLAGS", "--cfg loom");
-        command.env("CARGO_TARGET_DIR", target_folder(root, "loom"));
-        tools::run(&mut command)?;
-    }
-    Ok(())
+    let packages = LOOM_TESTS.iter().flat_map(|(package, _)| ["--package", package]);
+    let mut command = cargo_command(root, &["test", "--release", "--lib"]);
+    command.args(packages).arg("--").args(LOOM_TESTS.map(|(_, tests)| tests));
+    command.env("RUSTFLAGS", "--cfg loom");
+    command.env("CARGO_TARGET_DIR", target_folder(root, "loom"));
+    tools::run(&mut command)
 }
 
 /// Seconds of each simulation: fixed seeds first, then fresh ones until the time is up.
 const SIMULATE_S: &str = "30";
 
+/// With debug assertions, as tests; `cargo xtask soak` runs them with optimisation, for more seeds.
 fn simulate(root: &Path) -> TaskResult {
-    for (package, example) in SIMULATORS {
-        let arguments = ["run", "--release", "--package", package, "--example", example];
-        let mut command = cargo_command(root, &arguments);
-        tools::run(command.args(["--", "--seconds", SIMULATE_S]))?;
+    let built = workspace::build(root)?;
+    for example in SIMULATORS.map(|(_, example)| example) {
+        let path = built.example(example)?;
+        tools::run(Command::new(path).args(["--seconds", SIMULATE_S]).current_dir(root))?;
     }
     Ok(())
 }

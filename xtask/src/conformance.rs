@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::tools::{self, is_installed};
-use crate::{TaskResult, skips, target_folder};
+use crate::{TaskResult, skips, target_folder, workspace};
 
 pub use grpc::grpc;
 pub use interop::interop;
@@ -39,20 +39,16 @@ pub fn protobuf(root: &Path) -> TaskResult {
         Ok(runner) => runner,
         Err(missing) => return skips::skip(root, "suites", &format!("protobuf's: {missing}")),
     };
-    let testee = build(root, TESTEE)?.join(TESTEE);
+    let testee = build(root)?.join(TESTEE);
     runner.env("CONFORMANCE_PROTOS", folder.join("package/include"));
     runner.args(["--enforce_recommended", "--maximum_edition", "PROTO3", "--output_dir"]);
     tools::run(runner.arg(&folder).arg(testee))
 }
 
-/// Builds an example. Returns the folder of its programs, according to cargo.
-fn build(root: &Path, package: &str) -> Result<PathBuf, String> {
-    let mut command = tools::cargo();
-    command.args(["build", "--quiet", "--package", package]).current_dir(root);
-    tools::run(&mut command)?;
-    let metadata = tools::cargo_metadata(root, &["--no-deps"])?;
-    let target = metadata["target_directory"].as_str().ok_or("cargo names no target folder")?;
-    Ok(Path::new(target).join("debug"))
+/// Builds the workspace's programs. Returns their folder.
+fn build(root: &Path) -> Result<PathBuf, String> {
+    workspace::build(root)?;
+    Ok(target_folder(root, "debug"))
 }
 
 /// The command that starts the runner, or what is missing for it.

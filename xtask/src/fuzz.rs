@@ -33,8 +33,18 @@ struct Plan {
     mode: Mode,
     /// None are all.
     targets: Vec<String>,
-    /// With the address sanitizer.
-    address: bool,
+    build: Build,
+}
+
+/// How targets are built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Build {
+    /// To find as much as possible in the given time.
+    Full,
+    /// The same with the address sanitizer.
+    Address,
+    /// For seconds only: what is saved by compiling is more than what is lost by running.
+    Quick,
 }
 
 /// Time for all targets together if none is given.
@@ -51,7 +61,7 @@ const LIMITS: [&str; 4] = ["-timeout=25", "-rss_limit_mb=2048", "-max_len=4096",
 pub fn run(root: &Path, arguments: &[&str]) -> TaskResult {
     let plan = parse(arguments)?;
     let targets = chosen(root, &plan.targets)?;
-    let programs = build(root, &targets, plan.address)?;
+    let programs = build(root, &targets, plan.build)?;
     match &plan.mode {
         Mode::Replay(input) => {
             let [target] = &targets[..] else { return Err("fuzz: --replay takes a target".into()) };
@@ -72,13 +82,16 @@ pub fn bounded(root: &Path) -> TaskResult {
         return Err("no C++ compiler, which libFuzzer needs: cargo xtask ci tools".into());
     }
     let targets = chosen(root, &[])?;
-    let programs = build(root, &targets, false)?;
+    let programs = build(root, &targets, Build::Quick)?;
     fuzz(root, &programs, &targets, SECONDS_IN_CI, &["-seed=1"])
 }
 
 fn parse(arguments: &[&str]) -> Result<Plan, String> {
-    let mut plan =
-        Plan { mode: Mode::Run { seconds: SECONDS_DEFAULT }, targets: Vec::new(), address: false };
+    let mut plan = Plan {
+        mode: Mode::Run { seconds: SECONDS_DEFAULT },
+        targets: Vec::new(),
+        build: Build::Full,
+    };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match *argument {
@@ -94,7 +107,7 @@ fn parse(arguments: &[&str]) -> Result<Plan, String> {
             }
             "--seeds" => plan.mode = Mode::Seeds,
             "--shrink" => plan.mode = Mode::Shrink,
-            "--address" => plan.address = true,
+            "--address" => plan.build = Build::Address,
             option if option.starts_with('-') => {
                 return Err(format!("fuzz: no option `{option}`"));
             }
@@ -121,21 +134,31 @@ fn chosen(root: &Path, asked: &[String]) -> Result<Vec<String>, String> {
 }
 
 /// Builds the targets. Returns their folder.
-fn build(root: &Path, targets: &[String], address: bool) -> Result<PathBuf, String> {
+fn build(root: &Path, targets: &[String], build: Build) -> Result<PathBuf, String> {
     // The versions are those of the repository's lock file, even if newer ones exist.
     let lock = (root.join("Cargo.lock"), root.join("fuzz/Cargo.lock"));
     fs::copy(&lock.0, &lock.1).map_err(|error| format!("cannot write {:?}: {error}", lock.1))?;
-    let folder = target_folder(root, if address { "fuzz-address" } else { "fuzz" });
+    let folder = target_folder(
+        root,
+        match build {
+            Build::Full => "fuzz",
+            Build::Address => "fuzz-address",
+            Build::Quick => "fuzz-quick",
+        },
+    );
     let mut command = tools::cargo();
     // With an explicit target, programs that run at build time are not instrumented.
     command.args(["build", "--release", "--target", sanitize::TARGET]);
     command.args(targets.iter().flat_map(|target| ["--bin", target]));
     command.current_dir(root.join("fuzz")).env("CARGO_TARGET_DIR", &folder);
-    if address {
+    if build == Build::Address {
         command.env("RUSTFLAGS", format!("{INSTRUMENTED} -Zsanitizer=address"));
         command.env("RUSTC_BOOTSTRAP", "1");
     } else {
         command.env("RUSTFLAGS", INSTRUMENTED);
+    }
+    if build == Build::Quick {
+        command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
     }
     tools::run(&mut command)?;
     Ok(folder.join(sanitize::TARGET).join("release"))
@@ -299,7 +322,7 @@ mod tests {
         assert_eq!(plan.targets, ["header", "json"]);
         assert_eq!(plan.mode, Mode::Run { seconds: 180 });
         let plan = parse(&["header", "--address", "--replay", "crash-1"]).unwrap();
-        assert_eq!((plan.mode, plan.address), (Mode::Replay("crash-1".into()), true));
+        assert_eq!((plan.mode, plan.build), (Mode::Replay("crash-1".into()), Build::Address));
         assert_eq!(parse(&["json", "--shrink"]).unwrap().mode, Mode::Shrink);
         for wrong in [&["--minutes"][..], &["--minutes", "0"], &["--replay"], &["--fast"]] {
             assert!(parse(wrong).is_err(), "{wrong:?}");

@@ -4,6 +4,7 @@
 //! one dependency, so that a machine with only the toolchain can run them. No crate of the
 //! workspace is linked, so that a broken crate cannot break its own checks.
 
+mod attempt;
 mod ci;
 mod conformance;
 mod consoles;
@@ -14,9 +15,11 @@ mod icount;
 mod sanitize;
 mod skips;
 mod soak;
+mod suite;
 mod task;
 mod tidy;
 mod tools;
+mod workspace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -40,7 +40,7 @@ const FILES: [(&str, &str); 2] = [
     ("/usr/lib/postgresql", "postgresql"),
 ];
 
-/// Packages that make the `backends` step run, and the library by which they are recognised, by its
+/// Packages with which all backends are built, and the library by which they are recognised, by its
 /// name for pkg-config.
 const LIBRARIES: [(&str, &[&str]); 2] = [
     ("libfabric", &["libfabric-dev", "libclang-dev", "pkg-config"]),

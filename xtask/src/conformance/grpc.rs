@@ -27,7 +27,7 @@ pub fn grpc(root: &Path) -> TaskResult {
         Ok(runner) => runner,
         Err(missing) => return skips::skip(root, "suites", &format!("gRPC's: {missing}")),
     };
-    let programs = build(root, EXAMPLE)?;
+    let programs = build(root)?;
     for mode in ["server", "client"] {
         let mut command = Command::new(&runner);
         command.args(["--mode", mode, "--conf"]).arg(root.join(SUITE)).arg("--");

@@ -18,8 +18,6 @@ use crate::{TaskResult, skips, target_folder, tools};
 const MODULE: &str = "google.golang.org/grpc/interop";
 const VERSION: &str = "v1.76.0";
 
-const EXAMPLE: &str = "grpc-interop";
-
 /// The cases that both clients have.
 const CASES: [&str; 17] = [
     "empty_unary",
@@ -57,7 +55,7 @@ pub fn interop(root: &Path) -> TaskResult {
         Ok(programs) => programs,
         Err(missing) => return skips::skip(root, "suites", &format!("grpc-go's: {missing}")),
     };
-    let ours = build(root, EXAMPLE)?;
+    let ours = build(root)?;
     let port = free_port()?;
     let server = Server::start(&their_server, &port)?;
     for case in CASES {

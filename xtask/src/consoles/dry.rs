@@ -62,7 +62,7 @@ fn cargo_question(words: &[&str]) -> String {
 }
 
 /// The program that gets the words behind `--`.
-fn started<'a>(own: &[&'a str]) -> Option<&'a str> {
+pub fn started<'a>(own: &[&'a str]) -> Option<&'a str> {
     match own {
         ["petasos", "ctl", rest @ ..] if rest.contains(&"upgrade") => Some("petasosd"),
         ["cargo", "run" | "r", rest @ ..] if !rest.contains(&"--example") => {

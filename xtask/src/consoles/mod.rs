@@ -4,8 +4,9 @@
 //! before it gives a reason not to; `docs/TESTING.md` has the rules. The parts: [`parse`] finds the
 //! blocks, [`session`] runs those of one file, [`compare`] compares texts, and [`dry`] checks the
 //! command lines of blocks that are not run: `line` has their words, and [`usage`] knows those of
-//! `cargo xtask`.
+//! `cargo xtask`; [`built`] finds programs that need no second build.
 
+mod built;
 mod compare;
 mod dry;
 mod line;
@@ -19,7 +20,7 @@ use std::process::Command;
 use std::{fs, io};
 
 use crate::task::{TaskResult, target_folder};
-use crate::tools;
+use crate::workspace;
 use parse::{Block, Marker};
 use session::Session;
 
@@ -92,9 +93,7 @@ fn markdown_files(root: &Path) -> Result<Vec<String>, String> {
 
 /// Builds the workspace's programs, and returns the folder that commands have in their path.
 fn build_programs(root: &Path) -> Result<PathBuf, String> {
-    let mut command = tools::cargo();
-    command.args(["build", "--quiet", "--workspace", "--bins"]).current_dir(root);
-    tools::run(&mut command)?;
+    workspace::build(root)?;
     let programs = target_folder(root, "debug");
     level_ages(&programs).map_err(|error| format!("{}: {error}", programs.display()))?;
     Ok(programs)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::built::built;
 use super::compare::compare;
 use super::parse::Shown;
 use super::process::{Background, Place};
@@ -36,14 +37,16 @@ impl Session {
     pub fn run(&mut self, shown: &Shown, in_background: bool) -> Result<(), String> {
         let command = &shown.command;
         println!("$ {command}");
+        let line = built(&self.place.programs, command);
+        let line = line.as_ref().unwrap_or(command);
         if in_background || serves(command) {
-            let process = self.place.start(command);
+            let process = self.place.start(line);
             let process = process.map_err(|error| self.at(shown.line, command, &error))?;
-            let (line, command) = (shown.line, command.clone());
-            self.servers.push(Server { line, command, shown: shown.output.clone(), process });
+            let (line, command, shown) = (shown.line, command.clone(), shown.output.clone());
+            self.servers.push(Server { line, command, shown, process });
             return Ok(());
         }
-        let (status, printed) = self.place.run(command, self.status)?;
+        let (status, printed) = self.place.run(line, self.status)?;
         self.status = status;
         let compared = compare(&shown.output, &printed);
         compared.map_err(|error| self.at(shown.line, command, &quoted(&error, &printed)))?;

@@ -10,15 +10,13 @@ mod names;
 mod programs;
 
 use std::collections::hash_map::RandomState;
-use std::fs::File;
 use std::hash::BuildHasher;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use self::programs::Program;
-pub use self::programs::SIMULATORS;
+use self::programs::Randomised;
+use crate::attempt::{failure_of, now};
 use crate::task::{TaskResult, target_folder};
 
 /// A program that runs longer than this hangs, and is killed.
@@ -71,15 +69,16 @@ fn summarise(failures: &[Failure]) -> TaskResult {
 }
 
 /// One program under a fresh seed.
-fn soak_program(root: &Path, program: &Program) -> Result<Option<Failure>, String> {
+fn soak_program(root: &Path, randomised: &Randomised) -> Result<Option<Failure>, String> {
     let seed = RandomState::new().hash_one(0) >> 1;
+    let Randomised { program, tests } = randomised;
     let mut command = Command::new(&program.path);
-    command.arg("--exact").args(&program.tests).current_dir(&program.folder);
+    command.arg("--exact").args(tests).current_dir(&program.folder);
     command.env("PROPTEST_RNG_SEED", seed.to_string());
     let log = target_folder(root, "soak.log");
-    let Some(what) = failure_of(&mut command, &log)? else { return Ok(None) };
-    let what = format!("{}: {what}", program.name);
-    let again = format!("PROPTEST_RNG_SEED={seed} {}", program.again());
+    let Some(what) = failure_of(&mut command, &log, PROGRAM_TIMEOUT)? else { return Ok(None) };
+    let what = format!("{}: {what}", program.name());
+    let again = format!("PROPTEST_RNG_SEED={seed} {}", randomised.again());
     Ok(Some(report(&log, what, again)))
 }
 
@@ -87,7 +86,7 @@ fn simulate(root: &Path, simulator: &Path) -> Result<Option<Failure>, String> {
     let mut command = Command::new(simulator);
     command.args(["--seconds", &SIMULATE_S.to_string()]).current_dir(root);
     let log = target_folder(root, "soak.log");
-    let Some(what) = failure_of(&mut command, &log)? else { return Ok(None) };
+    let Some(what) = failure_of(&mut command, &log, PROGRAM_TIMEOUT)? else { return Ok(None) };
     let again = told_command(&std::fs::read_to_string(&log).unwrap_or_default());
     Ok(Some(report(&log, format!("simulator: {what}"), again)))
 }
@@ -105,63 +104,9 @@ fn report(log: &Path, what: String, again: String) -> Failure {
     Failure { what, again }
 }
 
-/// Runs a command with its output in `log`. Returns `None` if it succeeds, otherwise what went
-/// wrong.
-fn failure_of(command: &mut Command, log: &Path) -> Result<Option<String>, String> {
-    let file = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
-    let errors = file.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
-    command.stdin(Stdio::null()).stdout(file).stderr(errors);
-    let child = command.spawn();
-    let mut child = child.map_err(|error| format!("{command:?} cannot be run: {error}"))?;
-    match wait(&mut child, PROGRAM_TIMEOUT)? {
-        Some(status) if status.success() => Ok(None),
-        Some(status) => Ok(Some(format!("failed ({status})"))),
-        None => Ok(Some(format!("was ended after {} s", PROGRAM_TIMEOUT.as_secs()))),
-    }
-}
-
-/// The child's exit status, or `None` if it took too long and was killed.
-fn wait(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>, String> {
-    let begin = now();
-    loop {
-        let status = child.try_wait().map_err(|error| format!("cannot wait: {error}"))?;
-        if status.is_some() {
-            return Ok(status);
-        }
-        if begin.elapsed() > timeout {
-            let killed = child.kill().and_then(|()| child.wait());
-            return killed.map(|_| None).map_err(|error| format!("cannot kill: {error}"));
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "xtask does not link the workspace's clock")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
-        command
-    }
-
-    #[test]
-    fn failures_are_told_apart_from_successes_and_hangs() {
-        let log = std::env::temp_dir().join(format!("soak-test-{}", std::process::id()));
-        assert_eq!(failure_of(&mut shell("exit 0"), &log), Ok(None));
-        let failed = failure_of(&mut shell("echo why; exit 3"), &log).unwrap().unwrap();
-        assert!(failed.contains('3'), "{failed}");
-        assert_eq!(std::fs::read_to_string(&log).unwrap(), "why\n");
-        std::fs::remove_file(&log).unwrap();
-        let mut endless = shell("exec sleep 1000").spawn().unwrap();
-        assert_eq!(wait(&mut endless, Duration::from_millis(1)), Ok(None));
-    }
 
     #[test]
     fn a_simulators_command_is_in_the_summary() {
