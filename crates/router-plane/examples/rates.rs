@@ -16,6 +16,8 @@ use petasos_wire::{Feedback, Header, Kind, RoutePolicy, RoutingBlock, WorkerCoun
 const WORKERS: usize = 4;
 const TRAIN: usize = 64;
 const PAYLOAD_BYTES: usize = 32;
+/// With header and routing block.
+const REQUEST_BYTES: usize = 64 + PAYLOAD_BYTES;
 /// Rounds of one contender before it is the other's turn.
 const STRETCH: usize = 200;
 
@@ -50,15 +52,17 @@ impl Stage {
         assert_eq!(sent, TRAIN, "loopback takes a train");
     }
 
-    /// What all workers have received since they were asked last.
-    fn received(&mut self, at: usize) -> usize {
-        let mut count = 0;
+    /// How many packets a worker has received since it was asked last, and how many of them are
+    /// requests: a slow router also asks whether its workers are there.
+    fn received(&mut self, at: usize) -> (usize, usize) {
+        let (mut packets, mut requests) = (0, 0);
         loop {
             let batch = self.workers[at].0.receive();
             if batch.chunks.is_empty() {
-                return count;
+                return (packets, requests);
             }
-            count += batch.frames().count();
+            packets += batch.frames().count();
+            requests += batch.frames().filter(|frame| frame.bytes.len() == REQUEST_BYTES).count();
         }
     }
 
@@ -139,15 +143,15 @@ impl Routed {
         let ns = clock.now().nanos_since(begin);
         let mut received = 0;
         for at in 0..WORKERS {
-            let count = self.stage.received(at);
+            let (packets, requests) = self.stage.received(at);
             let (joined, counts) = &mut self.joined[at];
             counts.sequence += 1;
-            counts.received += count as u32;
-            counts.settled += count as u32;
+            counts.received += packets as u32;
+            counts.settled += packets as u32;
             let MemberJoined { session, tag, secret, .. } = *joined;
             let told = Feedback { session, tag, secret, counts: *counts };
             self.stage.tell(at, &told.to_bytes());
-            received += count;
+            received += requests;
         }
         assert_eq!(received, TRAIN, "each request goes to a worker");
         ns
@@ -167,8 +171,7 @@ impl Bare {
         let addresses: Vec<_> = stage.workers.iter().map(|(it, _)| it.local_address()).collect();
         let routes = addresses.into_iter().map(|it| stage.io.route(it).expect("it is loopback"));
         let routes = routes.collect();
-        let bytes = 64 + PAYLOAD_BYTES;
-        Bare { routes, train: vec![7; TRAIN * bytes], stage }
+        Bare { routes, train: vec![7; TRAIN * REQUEST_BYTES], stage }
     }
 
     fn turn(&mut self, parts: &mut Vec<u8>) -> bool {
@@ -197,7 +200,7 @@ impl Bare {
         let ns = clock.now().nanos_since(begin);
         let mut received = 0;
         for at in 0..WORKERS {
-            received += self.stage.received(at);
+            received += self.stage.received(at).1;
             self.stage.tell(at, &[0; 24]);
         }
         assert_eq!(received, TRAIN, "each request goes to a worker");

@@ -1,10 +1,10 @@
 //! The clients that are attached (RT33).
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use petasos_base::{ReplayWindow, replay_words};
 use petasos_netio::{Origin, Route};
+use petasos_wire::ReplyAddress;
 
 /// What a client is told (RT33).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,9 @@ pub struct ClientAttached {
 /// A client.
 pub(crate) struct Client {
     pub(crate) tag: u32,
-    /// Where its first packets come from, and rejections go (RT26).
-    pub(crate) address: SocketAddr,
+    /// Where answers to it go, as its first packets have it (RT26).
+    pub(crate) reply: ReplyAddress,
+    /// Where rejections go.
     pub(crate) route: Route,
     pub(crate) origin: Origin,
     /// Numbers of first packets that were taken (RT3).

@@ -17,26 +17,23 @@ pub(crate) enum Receiver {
 }
 
 /// Packets of equal length to one receiver, the last of which may be shorter.
-#[derive(Default)]
 struct Train {
-    route: Option<Route>,
-    /// The member's place, if it is one.
-    place: Option<usize>,
+    route: Route,
+    /// The member's place, or [`NONE`].
+    place: u32,
     bytes: Vec<u8>,
     segment_bytes: usize,
     packets: usize,
-    /// No packet may follow: the last one is shorter.
-    is_closed: bool,
+    /// With so many, it is full. A shorter packet is the last one.
+    packets_max: usize,
     /// Bytes that the packet I/O has accepted.
     sent: usize,
 }
 
 impl Train {
+    #[inline]
     fn takes(&self, bytes: usize) -> bool {
-        !self.is_closed
-            && bytes <= self.segment_bytes
-            && self.packets < TX_BATCH_MAX
-            && self.bytes.len() + bytes <= TRAIN_BYTES_MAX
+        self.packets < self.packets_max && bytes <= self.segment_bytes
     }
 }
 
@@ -47,8 +44,8 @@ pub(crate) struct Outbox {
     trains: Vec<Train>,
     /// By a member's place: the train that is open, if it is one of `trains`.
     open: Vec<u32>,
-    /// Trains without packets, whose memory is used again.
-    spare: Vec<Train>,
+    /// Memory of trains that have left, to be used again.
+    spare: Vec<Vec<u8>>,
     bytes: usize,
 }
 
@@ -58,39 +55,45 @@ impl Outbox {
     /// Adds a packet, and returns its bytes for changes.
     #[inline]
     pub(crate) fn push(&mut self, to: Receiver, packet: &[u8]) -> &mut [u8] {
-        let (place, route) = match to {
-            Receiver::Member(place, route) => (Some(place), route),
-            Receiver::Client(route) => (None, route),
+        let (place, route, at) = match to {
+            Receiver::Member(place, route) => {
+                (place as u32, route, self.open.get(place).copied().unwrap_or(NONE))
+            }
+            Receiver::Client(route) => (NONE, route, self.trains.len().wrapping_sub(1) as u32),
         };
-        let open = place.and_then(|place| self.open.get(place).copied());
-        let at = open.unwrap_or(self.trains.len().wrapping_sub(1) as u32) as usize;
         let is_open = |train: &Train| {
-            (train.place, train.route) == (place, Some(route)) && train.takes(packet.len())
+            train.route == route && train.place == place && train.takes(packet.len())
         };
-        let at = match self.trains.get(at).is_some_and(is_open) {
-            true => at,
+        let at = match self.trains.get(at as usize).is_some_and(is_open) {
+            true => at as usize,
             false => self.begin(place, route, packet.len()),
         };
         let train = &mut self.trains[at];
-        train.is_closed = packet.len() < train.segment_bytes;
         train.packets += 1;
+        if packet.len() < train.segment_bytes {
+            train.packets_max = train.packets;
+        }
         self.bytes += packet.len();
         let start = train.bytes.len();
         train.bytes.extend_from_slice(packet);
         &mut train.bytes[start..]
     }
 
-    /// Begins a train.
-    fn begin(&mut self, place: Option<usize>, route: Route, segment_bytes: usize) -> usize {
+    /// Begins a train of packets of this length, which is not 0.
+    #[inline(never)]
+    fn begin(&mut self, place: u32, route: Route, segment_bytes: usize) -> usize {
         let at = self.trains.len();
-        if let Some(place) = place {
+        if place != NONE {
+            let place = place as usize;
             if place >= self.open.len() {
                 self.open.resize(place + 1, NONE);
             }
             self.open[place] = at as u32;
         }
-        let spare = self.spare.pop().unwrap_or_default();
-        self.trains.push(Train { route: Some(route), place, segment_bytes, ..spare });
+        let packets_max = TX_BATCH_MAX.min(TRAIN_BYTES_MAX / segment_bytes).max(1);
+        let bytes = self.spare.pop().unwrap_or_default();
+        let (packets, sent) = (0, 0);
+        self.trains.push(Train { route, place, bytes, segment_bytes, packets, packets_max, sent });
         at
     }
 
@@ -108,9 +111,8 @@ impl Outbox {
         io.begin_batch();
         let mut done = 0;
         for train in &mut self.trains {
-            let route = train.route.expect("a train has a receiver");
             let rest = &train.bytes[train.sent..];
-            let taken = io.transmit_train(route, rest, train.segment_bytes);
+            let taken = io.transmit_train(train.route, rest, train.segment_bytes);
             let taken_bytes = rest.len().min(taken * train.segment_bytes);
             train.sent += taken_bytes;
             self.bytes -= taken_bytes;
@@ -124,12 +126,12 @@ impl Outbox {
             return;
         }
         // The numbers of those that are left change: nothing joins them.
-        for place in self.trains.iter().filter_map(|train| train.place) {
-            self.open[place] = NONE;
+        for train in self.trains.iter().filter(|train| train.place != NONE) {
+            self.open[train.place as usize] = NONE;
         }
-        for mut train in self.trains.drain(..done) {
-            train.bytes.clear();
-            self.spare.push(Train { bytes: train.bytes, ..Train::default() });
+        for Train { mut bytes, .. } in self.trains.drain(..done) {
+            bytes.clear();
+            self.spare.push(bytes);
         }
     }
 }

@@ -104,7 +104,7 @@ impl Plane {
         let mut window = ReplayWindow::new();
         // Numbers begin with 1.
         window.insert(0);
-        let client = Client { tag, address, route, origin, window, waiting: 0 };
+        let client = Client { tag, reply: address.into(), route, origin, window, waiting: 0 };
         let client = self.clients.add(client).ok_or(TableError::Full)?;
         Ok(ClientAttached { client, tag })
     }
@@ -283,7 +283,7 @@ impl Plane {
         let number = first.client();
         let client = self.clients.get_mut(number).filter(|client| {
             client.tag == packet.tag()
-                && client.address == first.reply()
+                && first.replies_to(&client.reply)
                 && client.origin.is_of(origin)
         });
         let Some(client) = client else {
@@ -310,7 +310,8 @@ impl Plane {
         waiting: usize,
         now: Time,
     ) -> Result<(Affinity, Time), RejectCode> {
-        if !self.epochs.contains(&Some(first.epoch())) {
+        let ([newest, before], epoch) = (self.epochs, Some(first.epoch()));
+        if epoch != newest && epoch != before {
             return Err(RejectCode::Again);
         }
         let expires = match first.lifetime_us() {

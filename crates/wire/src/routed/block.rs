@@ -130,6 +130,24 @@ impl RoutingBlock {
     }
 }
 
+/// Where answers go, as it stands in a block: cheap to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyAddress {
+    low: u64,
+    high: u64,
+    /// In network byte order.
+    port: u16,
+}
+
+impl From<SocketAddr> for ReplyAddress {
+    /// Without the scope of an IPv6 address, which a block does not have.
+    fn from(address: SocketAddr) -> ReplyAddress {
+        let octets = u128::from_le_bytes(mapped(address.ip()).octets());
+        let (low, high) = (octets as u64, (octets >> 64) as u64);
+        ReplyAddress { low, high, port: address.port().to_be() }
+    }
+}
+
 /// A received routing block. Any 40 bytes are one; which flags are set is checked elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words([u64; 5]);
@@ -137,7 +155,9 @@ pub(super) struct Words([u64; 5]);
 impl Words {
     #[inline]
     pub(super) fn read(bytes: &[u8; ROUTING_BLOCK_BYTES]) -> Words {
-        Words([0, 8, 16, 24, 32].map(|at| word_at(bytes, at)))
+        // Not `map`, which is a loop with calls unless everything is optimized together.
+        let word = |at| word_at(bytes, at);
+        Words([word(0), word(8), word(16), word(24), word(32)])
     }
 
     #[inline]
@@ -166,6 +186,12 @@ impl Words {
         let low = u128::from(self.0[1]);
         let octets = (low | u128::from(self.0[2]) << 64).to_le_bytes();
         SocketAddr::new(Ipv6Addr::from(octets).to_canonical(), port)
+    }
+
+    #[inline]
+    pub(super) fn replies_to(&self, address: &ReplyAddress) -> bool {
+        let port = (self.0[0] >> PORT_SHIFT) as u16;
+        (self.0[1], self.0[2], port) == (address.low, address.high, address.port)
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use super::Void;
-use super::block::{NUMBER_LOW_BITS, RoutePolicy, Words};
+use super::block::{NUMBER_LOW_BITS, ReplyAddress, RoutePolicy, Words};
 use crate::header::{FLAG_ECN_ECHO, FLAG_LATER};
 use crate::{CLAIM_BYTES_MAX, Kind, Packet, SEAL_BYTES};
 
@@ -126,6 +126,12 @@ impl<'a> RoutedPacket<'a> {
     #[inline]
     pub fn reply(&self) -> SocketAddr {
         self.block.reply()
+    }
+
+    /// Whether answers go to this address.
+    #[inline]
+    pub fn replies_to(&self, address: &ReplyAddress) -> bool {
+        self.block.replies_to(address)
     }
 
     /// The number of the client at the router.

@@ -17,7 +17,7 @@ mod given;
 use core::fmt;
 
 pub use answer::{Ready, WorkerBlock};
-pub use block::{RoutePolicy, RoutingBlock};
+pub use block::{ReplyAddress, RoutePolicy, RoutingBlock};
 pub use feedback::{Feedback, WorkerCounts};
 pub use first::{Group, RoutedPacket};
 pub use given::{Given, Probe};

@@ -65,6 +65,28 @@ fn read(routed: &RoutedPacket<'_>) -> RoutingBlock {
     }
 }
 
+/// Addresses that differ from `address` in one bit of its port, or of its first or last byte.
+fn others(address: SocketAddr) -> [SocketAddr; 3] {
+    let with_ip = |flip: fn(&mut [u8])| {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) => {
+                let mut octets = ip.octets();
+                flip(&mut octets);
+                IpAddr::from(octets)
+            }
+            IpAddr::V6(ip) => {
+                let mut octets = ip.octets();
+                flip(&mut octets);
+                IpAddr::from(octets)
+            }
+        };
+        SocketAddr::new(ip, address.port())
+    };
+    let first = with_ip(|octets| octets[0] ^= 0x80);
+    let last = with_ip(|octets| *octets.last_mut().expect("an address has bytes") ^= 1);
+    [SocketAddr::new(address.ip(), address.port() ^ 1), first, last]
+}
+
 proptest! {
     #![proptest_config(petasos_cases::kept())]
 
@@ -81,6 +103,10 @@ proptest! {
         let bytes = first(header(&block, message.len() as u32), &block, &body, group);
         let routed = from_client(&bytes, group).unwrap();
         prop_assert_eq!(read(&routed), block);
+        prop_assert!(routed.replies_to(&block.reply.into()));
+        for other in others(block.reply) {
+            prop_assert!(!routed.replies_to(&other.into()), "{other}");
+        }
         prop_assert_eq!(routed.message(), &message[..carried]);
         prop_assert_eq!(routed.body(), &body[..]);
         prop_assert_eq!(routed.seal().is_some(), sealed);
