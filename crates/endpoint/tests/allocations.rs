@@ -46,6 +46,11 @@ fn allocations(pair: &mut Joined, bytes: usize, calls: u64) -> usize {
     region.change().allocations
 }
 
+/// How many RPCs of so many bytes fill pools and queues, and how many are counted.
+fn rounds(bytes: usize) -> (u64, u64) {
+    if bytes > 10_000 { (1_000, 300) } else { (5_000, 2_000) }
+}
+
 /// One test only: the counter sees every thread of the process, the test runner's as well, which
 /// allocates when a test takes longer than a minute.
 #[test]
@@ -112,8 +117,8 @@ fn check_group() {
         register(&mut ends.worker);
         ends.client.state_mut().session = Some(ends.session);
         for bytes in [0, 32, 1024, 1025, 8_000, 65_536] {
-            let calls = if bytes > 10_000 { 300 } else { 2_000 };
-            group_allocations(&mut ends, bytes, calls);
+            let (warming, calls) = rounds(bytes);
+            group_allocations(&mut ends, bytes, warming);
             assert_eq!(group_allocations(&mut ends, bytes, calls), 0, "{bytes} bytes {routing:?}");
         }
     }
@@ -122,10 +127,10 @@ fn check_group() {
 /// With messages of no bytes to 64 KiB; `bytes_max` fit one packet.
 fn check(pair: &mut Joined, bytes_max: usize) {
     // The first run fills pools and queues, and lets the test runner's own threads settle.
-    allocations(pair, 32, 5_000);
+    allocations(pair, 32, 10_000);
     for bytes in [0, 32, 488, 489, bytes_max, bytes_max + 1, 8_000, 65_536] {
-        let calls = if bytes > 10_000 { 300 } else { 2_000 };
-        allocations(pair, bytes, calls);
+        let (warming, calls) = rounds(bytes);
+        allocations(pair, bytes, warming);
         assert_eq!(allocations(pair, bytes, calls), 0, "{bytes} bytes");
     }
 }
