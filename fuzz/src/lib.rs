@@ -6,6 +6,7 @@
 //! sequences of operations and not only one parser. No target depends on time or on global
 //! randomness, except `grpc` and `capi`, which use real sockets and threads.
 
+mod application;
 pub mod attach;
 pub mod calls;
 pub mod capi;
@@ -20,12 +21,14 @@ mod input;
 pub mod json;
 pub mod memcached;
 pub mod native;
+mod network;
 pub mod packets;
 pub mod protobuf;
 pub mod records;
 pub mod replies;
 pub mod rings;
 pub mod routed;
+pub mod routed_calls;
 pub mod schema;
 mod types;
 
