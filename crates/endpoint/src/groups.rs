@@ -15,7 +15,7 @@ use petasos_proto::pairs::AttachmentId;
 use petasos_proto::taken::MembershipId;
 use petasos_proto::{Recovery, SessionParams};
 use petasos_tls::Identity;
-use petasos_wire::{HEADER_BYTES, Packet, RoutedPacket};
+use petasos_wire::{EPOCHS, HEADER_BYTES, Packet, RoutedPacket};
 
 use crate::congestion;
 use crate::core::{Attachment, Chore, Joined};
@@ -50,12 +50,13 @@ impl<S> Endpoint<S> {
         Ok(self.cx.core.add_attachment(attachment))
     }
 
-    /// First packets by this attachment name another epoch from now on (RT30).
+    /// First packets by this attachment name another epoch from now on (RT30): its number modulo
+    /// [`EPOCHS`].
     ///
     /// # Errors
     /// [`GroupError::Unknown`].
     pub fn set_group_epoch(&mut self, session: SessionId, epoch: u16) -> Result<(), GroupError> {
-        found(self.cx.core.set_attachment_epoch(session, epoch))
+        found(self.cx.core.set_attachment_epoch(session, epoch % EPOCHS))
     }
 
     /// The router has told that a worker is there, and where (RT36). Only members that were told
@@ -160,7 +161,7 @@ impl<S> Endpoint<S> {
         self.cx.core.forget_client(id, client);
     }
 
-    /// First packets of these epochs are taken from now on (RT30).
+    /// First packets of these epochs are taken from now on (RT30): numbers modulo [`EPOCHS`].
     ///
     /// # Errors
     /// [`GroupError::Unknown`].
@@ -170,6 +171,7 @@ impl<S> Endpoint<S> {
         newest: u16,
         before: Option<u16>,
     ) -> Result<(), GroupError> {
+        let (newest, before) = (newest % EPOCHS, before.map(|before| before % EPOCHS));
         found(self.cx.core.set_membership_epochs(id, newest, before))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use petasos_base::Rng;
 use petasos_endpoint::{CallError, CallSettings};
-use petasos_wire::{Header, Kind, WorkerBlock};
+use petasos_wire::{EPOCHS, Header, Kind, WorkerBlock};
 
 use crate::grouped::*;
 use crate::joined::*;
@@ -64,6 +64,11 @@ fn first_packets_of_strangers_are_dropped_or_rejected() {
     group.call(ECHO, b"old", 4, ONCE);
     group.run_ms(3);
     assert_eq!(*group.outcome(4), Err(CallError::Again));
+    // The client is told as well; numbers count modulo what the wire has room for.
+    group.client.set_group_epoch(group.session, EPOCHS + 4).expect("it is there");
+    group.call(ECHO, b"new", 5, ONCE);
+    group.run_ms(3);
+    assert_eq!(*group.outcome(5), Ok(b"new".to_vec()));
 }
 
 /// A response is of another request than the one that its packets in the queue are of, although
