@@ -1,5 +1,6 @@
 //! The plane, packet by packet in memory, and between real endpoints over sockets.
 
 mod endpoints;
+mod group;
 mod packets;
 mod world;

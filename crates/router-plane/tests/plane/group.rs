@@ -1,0 +1,186 @@
+//! A router's plane, and clients and workers that are endpoints, over sockets.
+#![allow(dead_code, reason = "the tests and the example use their own parts")]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
+use petasos_endpoint::{
+    CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, Request, Routing, SessionId,
+};
+use petasos_netio::PacketIo;
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_router::{Config, Join};
+use petasos_router_plane::{MemberJoin, Plane, PlaneConfig};
+
+pub const ECHO: u16 = 1;
+const PAYLOAD: u16 = 1400;
+pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+pub fn socket() -> UdpIo {
+    let socket = UdpIo::bind(SocketAddr::new(LOCALHOST, 0), UdpConfig::default());
+    socket.expect("loopback has ports")
+}
+
+fn epoch() -> Epoch {
+    Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
+}
+
+fn at(io: &UdpIo) -> DataAddress {
+    DataAddress::udp(io.local_address().port(), None)
+}
+
+#[derive(Default)]
+pub struct Client {
+    pub answered: u64,
+    /// Calls that have certainly not run: their claims lapsed while this thread was not running,
+    /// say. They are made again. Bytes, and whether they may run more than once.
+    pub again: Vec<(usize, bool)>,
+}
+
+pub fn count(client: &mut Client, cx: &mut Context<Client>, done: Completion<'_>) {
+    match done.result {
+        Ok(response) => {
+            assert_eq!(response.as_slice(), done.request.as_slice());
+            client.answered += 1;
+            if let petasos_endpoint::Payload::Buffer(buf) = response {
+                cx.free(buf);
+            }
+        }
+        Err(error) => {
+            assert!(error.retry_is_safe(), "{error:?}");
+            client.again.push((done.request.len(), done.tag == IDEMPOTENT));
+        }
+    }
+    cx.free(done.request);
+}
+
+/// The tag of calls that may run more than once.
+const IDEMPOTENT: u64 = 1;
+
+pub fn echo(handled: &mut u64, cx: &mut Context<u64>, request: Request<'_>) {
+    *handled += 1;
+    cx.respond_with(request.handle, &request.payload);
+    if let petasos_endpoint::Payload::Buffer(buf) = request.payload {
+        cx.free(buf);
+    }
+}
+
+pub struct Group {
+    pub clock: Clock,
+    io: UdpIo,
+    pub plane: Plane,
+    clients: Vec<(Endpoint<Client>, SessionId)>,
+    pub workers: Vec<Endpoint<u64>>,
+}
+
+impl Group {
+    pub fn new(clients: usize, workers: usize, policy: &str) -> Group {
+        let core = Config { policy: policy.parse().expect("it is one"), ..Config::default() };
+        let config = PlaneConfig { core, payload_bytes: PAYLOAD.into(), ..PlaneConfig::default() };
+        let plane = Plane::new(&config, 1).expect("it is right");
+        let clock = Clock::system();
+        let (clients_of, workers_of) = (Vec::new(), Vec::new());
+        let mut group =
+            Group { clock, io: socket(), plane, clients: clients_of, workers: workers_of };
+        (0..clients).for_each(|_| group.attach());
+        (0..workers).for_each(|_| group.join());
+        group
+    }
+
+    fn attach(&mut self) {
+        let config = EndpointConfig::default();
+        let mut client = Endpoint::new(config, socket(), self.clock.clone(), Client::default());
+        let reply = client.local_address();
+        let attached = self.plane.attach(&mut self.io, reply).expect("there is room");
+        let grant = AttachGrant {
+            client: attached.client,
+            tag: attached.tag,
+            payload_bytes: PAYLOAD,
+            asked_max: 1024,
+            has_no_window: false,
+            cipher: None,
+            epoch: epoch(),
+            address: at(&self.io),
+        };
+        let session = client.attach_group(&grant, reply, LOCALHOST).expect("it is reached");
+        self.clients.push((client, session));
+    }
+
+    fn join(&mut self) {
+        let config = EndpointConfig::default();
+        let mut worker = Endpoint::new(config, socket(), self.clock.clone(), 0);
+        worker.register(ECHO, echo);
+        let (offer, number) =
+            (worker.offer_membership().expect("one"), self.workers.len() as u16 + 1);
+        let joining = MemberJoin {
+            worker: number,
+            address: worker.local_address(),
+            session: offer.session,
+            tag: offer.tag,
+            join: Join { identity: number.into(), bound: 8, weight: 100 },
+            is_primary: false,
+        };
+        let now = self.clock.now();
+        let joined = self.plane.join(&mut self.io, now, &joining).expect("there is room");
+        let grant = JoinGrant {
+            worker: number,
+            session: joined.session,
+            tag: joined.tag,
+            secret: joined.secret,
+            payload_bytes: PAYLOAD,
+            clients_max: 64,
+            beat_us: 20_000,
+            hole_us: 2_000,
+            claim_us: 20_000,
+            cipher: None,
+            epoch: epoch(),
+            source: at(&self.io),
+            feedback: at(&self.io),
+        };
+        worker.join_group(offer.id, &grant, 8, LOCALHOST).expect("it is reached");
+        for client in 0..self.clients.len() as u32 {
+            worker.set_group_client(offer.id, client, None).expect("there is room");
+        }
+        for (client, session) in &mut self.clients {
+            let told = client.set_group_member(*session, number, worker.local_address());
+            told.expect("it is reached");
+        }
+        self.workers.push(worker);
+    }
+
+    pub fn turn(&mut self) {
+        self.clients.iter_mut().for_each(|(client, _)| _ = client.run_once());
+        self.plane.turn(&mut self.io, self.clock.now());
+        self.workers.iter_mut().for_each(|worker| _ = worker.run_once());
+    }
+
+    pub fn call(&mut self, client: usize, bytes: usize, is_idempotent: bool) {
+        let (client, session) = &mut self.clients[client];
+        let (settings, routing) =
+            (CallSettings::default(), Routing { is_idempotent, ..Routing::default() });
+        let cx = client.context();
+        let mut request = cx.alloc(bytes).expect("the pool has room");
+        request.fill(7);
+        let tag = if is_idempotent { IDEMPOTENT } else { 0 };
+        let call = cx.enqueue_routed(*session, ECHO, request, count, tag, &settings, routing);
+        call.expect("there is room");
+    }
+
+    pub fn answered(&self) -> u64 {
+        self.clients.iter().map(|(client, _)| client.state().answered).sum()
+    }
+
+    /// Turns until so many calls were answered.
+    pub fn run_until(&mut self, answered: u64) {
+        let end = self.clock.now() + Duration::from_secs(60);
+        while self.answered() < answered {
+            self.turn();
+            for at in 0..self.clients.len() {
+                let again = core::mem::take(&mut self.clients[at].0.state_mut().again);
+                again.into_iter().for_each(|(bytes, may)| self.call(at, bytes, may));
+            }
+            assert!(self.clock.now() < end, "{} of {answered}", self.answered());
+        }
+    }
+}
