@@ -46,9 +46,10 @@ fn allocations(pair: &mut Joined, bytes: usize, calls: u64) -> usize {
     region.change().allocations
 }
 
-/// How many RPCs of so many bytes fill pools and queues, and how many are counted.
+/// How many RPCs of so many bytes fill pools, queues, and tables of what is kept for a while, and
+/// how many are counted.
 fn rounds(bytes: usize) -> (u64, u64) {
-    if bytes > 10_000 { (1_000, 300) } else { (5_000, 2_000) }
+    if bytes > 10_000 { (1_000, 300) } else { (10_000, 2_000) }
 }
 
 /// One test only: the counter sees every thread of the process, the test runner's as well, which
