@@ -9,6 +9,9 @@ use crate::sessions::{ClientState, SessionId};
 const SLICE: Duration = Duration::from_millis(1);
 /// How long to stay for clients that have not received their last response and ask for it again.
 const LINGER: Duration = Duration::from_millis(20);
+/// How long to stay at most for the rest of requests of which a part has come: they are refused
+/// once they are complete, and their clients know then that they have not run.
+const LINGER_FOR_RESTS: Duration = Duration::from_millis(500);
 
 /// What a shutdown has cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,9 +59,19 @@ impl<S> Endpoint<S> {
         }
         let left = deadline - self.clock().now();
         self.run_for(left.min(LINGER), |_, _| false);
+        let end = deadline.min(self.clock().now() + LINGER_FOR_RESTS);
+        while self.is_receiving() && self.clock().now() < end {
+            self.run_for(SLICE, |_, _| false);
+        }
         let (requests, calls) = self.unfinished();
         self.close_all();
         Unfinished { requests, calls }
+    }
+
+    /// Whether a request has come in part.
+    fn is_receiving(&self) -> bool {
+        let mut servers = self.cx.core.servers.iter();
+        servers.any(|(_, entry)| entry.session.receiving().next().is_some())
     }
 
     fn close_all(&mut self) {

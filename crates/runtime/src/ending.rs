@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::turn;
 
 /// How long the loop turns on so that the last answers arrive.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const LAST_WORDS: Duration = Duration::from_millis(250);
 /// How long to turn before the requests of handlers are looked at again.
 const SLICE: Duration = Duration::from_millis(1);
 

@@ -11,6 +11,7 @@ mod certificates;
 mod common;
 mod connection_quota;
 mod control_peers;
+mod ending;
 mod external;
 mod group_origin;
 mod node;
