@@ -50,7 +50,8 @@ impl<S> Endpoint<S> {
 
     /// Ends gracefully: rejects new requests as draining, turns the loop until all handlers
     /// (workers included) have answered and all calls have ended, or `timeout` has passed, then
-    /// closes every session and leaves the node. Returns what was cut off.
+    /// closes every session and leaves the node. Requests that have come in part get half a second
+    /// of that time to be complete, and are rejected. Returns what was cut off.
     pub fn shut_down(&mut self, timeout: Duration) -> Unfinished {
         self.drain();
         let deadline = self.clock().now() + timeout;
