@@ -7,8 +7,12 @@ use crate::sessions::{ClientState, SessionId};
 
 /// How often to check for unfinished work.
 const SLICE: Duration = Duration::from_millis(1);
-/// How long to stay for clients that have not received their last response and ask for it again.
+/// How long to turn on so that last packets leave.
 const LINGER: Duration = Duration::from_millis(20);
+/// How long to stay for clients that have not received their last response and ask for it again,
+/// and for those that do not know yet that the server drains: what they send is refused, and not
+/// lost. On a busy host, a thread may not run for tens of milliseconds.
+const LINGER_FOR_CLIENTS: Duration = Duration::from_millis(100);
 /// How long to stay at most for the rest of requests of which a part has come: they are refused
 /// once they are complete, and their clients know then that they have not run.
 const LINGER_FOR_RESTS: Duration = Duration::from_millis(500);
@@ -59,7 +63,9 @@ impl<S> Endpoint<S> {
             self.run_for(SLICE, |_, _| false);
         }
         let left = deadline - self.clock().now();
-        self.run_for(left.min(LINGER), |_, _| false);
+        let has_clients = self.cx.core.servers.iter().next().is_some();
+        let linger = if has_clients { LINGER_FOR_CLIENTS } else { LINGER };
+        self.run_for(left.min(linger), |_, _| false);
         let end = deadline.min(self.clock().now() + LINGER_FOR_RESTS);
         while self.is_receiving() && self.clock().now() < end {
             self.run_for(SLICE, |_, _| false);

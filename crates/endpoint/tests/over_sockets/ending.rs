@@ -42,7 +42,7 @@ fn a_request_that_has_come_in_part_is_refused_once_it_is_complete() {
     thread::sleep(Duration::from_millis(5));
     end.send(()).expect("the server waits");
     // Longer than it lingers for what it knows nothing of.
-    thread::sleep(Duration::from_millis(60));
+    thread::sleep(Duration::from_millis(200));
     assert!(client.run_for(PATIENCE, |state, _| !state.list.is_empty()), "the call ends");
     assert_eq!(client.state().list, [(1, Err(CallError::Draining))]);
     let cut_off = server.join().expect("it does not panic");
