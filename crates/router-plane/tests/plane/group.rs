@@ -1,5 +1,4 @@
 //! A router's plane, and clients and workers that are endpoints, over sockets.
-#![allow(dead_code, reason = "the tests and the example use their own parts")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
