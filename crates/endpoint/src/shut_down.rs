@@ -63,7 +63,8 @@ impl<S> Endpoint<S> {
             self.run_for(SLICE, |_, _| false);
         }
         let left = deadline - self.clock().now();
-        let has_clients = self.cx.core.servers.iter().next().is_some();
+        let core = &self.cx.core;
+        let has_clients = core.servers.iter().next().is_some() || core.group_requests.is_some();
         let linger = if has_clients { LINGER_FOR_CLIENTS } else { LINGER };
         self.run_for(left.min(linger), |_, _| false);
         let end = deadline.min(self.clock().now() + LINGER_FOR_RESTS);
