@@ -37,8 +37,10 @@ impl<S> Endpoint<S> {
         Ok(())
     }
 
-    /// Detaches the endpoint. Sessions that were set up through the node are closed at both ends.
+    /// Detaches the endpoint. Sessions that were set up through the node are closed at both ends,
+    /// and its groups are left.
     pub fn detach(&mut self) {
+        self.leave_routers();
         let own: Vec<_> = self.cx.core.outside.remotes.keys().copied().collect();
         self.cx.core.outside.detach();
         for session in own {

@@ -245,6 +245,11 @@ impl Backend {
         }
     }
 
+    /// Whether packets travel as datagrams, as those of groups do.
+    pub(crate) fn has_datagrams(&self) -> bool {
+        self.carrier() == Carrier::Datagrams && !matches!(self, Backend::Shm(_))
+    }
+
     /// Whether a session that cannot use rings can use the network instead.
     pub(crate) fn has_network_beside_rings(&self) -> bool {
         matches!(self, Backend::Local(_))

@@ -8,6 +8,7 @@ use petasos_netio::Route;
 use crate::call::CallError;
 use crate::core::Context;
 use crate::endpoint::Endpoint;
+use crate::enrolment::{EnrolmentId, Reminder};
 use crate::error::SessionError;
 use crate::mail::{Command, Granted, Mail};
 use crate::outside::Remote;
@@ -59,6 +60,10 @@ impl<S> Endpoint<S> {
             Mail::Drain => self.drain(),
             Mail::NodeEnded => self.on_node_ended(),
             Mail::Answer(answer) => self.on_answer(*answer),
+            Mail::GroupNews { enrolment } => self.on_group_news(enrolment),
+            Mail::GroupReminder { enrolment, reminder } => {
+                self.on_group_reminder(enrolment, reminder);
+            }
         }
     }
 
@@ -218,7 +223,36 @@ impl<S> Endpoint<S> {
         for link in links {
             self.on_peer_lost(link, &SessionError::NodeEnded);
         }
+        self.leave_routers();
         self.cx.core.outside.attachment = None;
+    }
+
+    /// Handles news of an enrolment. It may have been given up meanwhile.
+    fn on_group_news(&mut self, enrolment: EnrolmentId) {
+        let groups = &self.cx.core.outside.groups;
+        if let Some(group) = groups.calling(enrolment) {
+            self.on_called_news(group, enrolment);
+        } else if let Some(group) = groups.serving(enrolment) {
+            self.on_served_news(group, enrolment);
+        }
+    }
+
+    fn on_group_reminder(&mut self, enrolment: EnrolmentId, reminder: Reminder) {
+        let groups = &self.cx.core.outside.groups;
+        if let Some(group) = groups.calling(enrolment) {
+            self.on_called_reminder(group, enrolment);
+        } else if let Some(group) = groups.serving(enrolment) {
+            self.on_served_reminder(group, enrolment, reminder);
+        }
+    }
+
+    /// Closes all groups that are called, and leaves those that are served.
+    pub(crate) fn leave_routers(&mut self) {
+        let groups = &self.cx.core.outside.groups;
+        let called: Vec<_> = groups.called.iter().map(|group| group.id).collect();
+        let served: Vec<_> = groups.served.iter().map(|group| group.id).collect();
+        called.into_iter().for_each(|group| self.close_group(group));
+        served.into_iter().for_each(|group| self.leave_served(group));
     }
 
     fn fail_with(&mut self, session: SessionId, call: CallError, error: SessionError) {

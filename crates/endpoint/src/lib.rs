@@ -33,21 +33,26 @@
 //! - `core`: [`Context`], and everything of an endpoint except its packet I/O; `receive`: from
 //!   frames to handlers and continuations;
 //! - `endpoint`: the loop; and modules built on it: `setup`, `attach` and `incoming` (sessions),
-//!   `polling`, `hooks`, `workers`, `groups` (of workers, by routers), `shut_down`.
+//!   `polling`, `hooks`, `workers`, `groups` (of workers, by routers), `called_groups` and
+//!   `served_groups` (the same by way of the node), `shut_down`.
 //!
 //! Boundary rule: the only crate that sees both `proto` and `netio`.
 
 mod attach;
 mod backend;
 mod call;
+mod called_groups;
 mod config;
 mod congestion;
 mod core;
 mod endpoint;
+mod enrolment;
 mod error;
 mod external;
 mod fair_queue;
 mod group;
+mod group_members;
+pub mod group_router;
 mod groups;
 mod handler;
 mod hooks;
@@ -64,7 +69,9 @@ mod peers;
 mod polling;
 mod quota;
 mod receive;
+mod router_list;
 mod secure;
+mod served_groups;
 mod sessions;
 mod setup;
 mod shut_down;
@@ -90,6 +97,9 @@ pub use endpoint::Endpoint;
 pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
 pub use external::{ExternalAnswer, ExternalEvent, ExternalLimits};
 pub use group::{GroupError, MembershipId, MembershipOffer, RoutePolicy, Routing};
+pub use group_members::{
+    AtRouter, GroupConfig, GroupId, GroupOpenError, ServeConfig, ServedGroupId,
+};
 pub use handler::{Payload, Request, RequestHandle, RequestKey, ServerSessionId};
 pub use hooks::Notifier;
 pub use no_packets::NoPackets;
@@ -115,6 +125,7 @@ pub use petasos_proto::{
 pub use petasos_seal::{Cipher, KeyLife, SessionSecret};
 pub use petasos_tls::{CertificateFlaw, HandshakeFailure, Identity, Pem, PemFiles};
 pub use petasos_wire::{Encoding, RejectCode};
+pub use router_list::RouterFailure;
 pub use secure::SessionSecurity;
 pub use sessions::{SessionId, SessionOffer, SessionState};
 pub use shut_down::Unfinished;

@@ -3,12 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use core::time::Duration;
+
 use petasos_buf::MsgBuf;
 use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
 use petasos_netio::Route;
 use petasos_wire::RejectCode;
 
+use crate::enrolment::{EnrolmentId, Inbox, News, Reminder, Wish};
 use crate::error::SessionError;
+use crate::group_router::GroupRouter;
 use crate::handler::RequestHandle;
 use crate::mailbox::Mailbox;
 use crate::secure::SessionSecurity;
@@ -42,6 +46,10 @@ pub(crate) enum Mail {
     NodeEnded,
     /// A worker has finished.
     Answer(Box<WorkerAnswer>),
+    /// There is news of an enrolment at a router.
+    GroupNews { enrolment: EnrolmentId },
+    /// What the endpoint wanted to be reminded of.
+    GroupReminder { enrolment: EnrolmentId, reminder: Reminder },
 }
 
 /// The result of a worker.
@@ -77,6 +85,8 @@ pub(crate) enum Command {
     Disconnect { link: PeerId, session: SessionRef },
     /// For a while, do not ask for rings for this endpoint on this link.
     AvoidRings { link: PeerId, endpoint: u16 },
+    /// Something about groups.
+    Group(GroupCommand),
     /// Take no new sessions.
     Drain,
     /// Accept connections at the listener from now on.
@@ -85,4 +95,37 @@ pub(crate) enum Command {
     HandOver,
     /// Say goodbye and end.
     Stop,
+}
+
+/// What the control thread needs for an enrolment.
+pub(crate) struct Enrolment {
+    pub(crate) id: EnrolmentId,
+    /// The router's control address.
+    pub(crate) router: SocketAddr,
+    pub(crate) wish: Wish,
+    pub(crate) from: Arc<Mailbox<Mail>>,
+    pub(crate) inbox: Arc<Inbox>,
+}
+
+impl Enrolment {
+    /// Leaves news, and tells the endpoint. Returns false if that is gone.
+    pub(crate) fn leave(&self, write: impl FnOnce(&mut News)) -> bool {
+        !self.inbox.leave(write) || self.from.post(Mail::GroupNews { enrolment: self.id }).is_ok()
+    }
+}
+
+/// From an endpoint to the control thread, about groups.
+pub(crate) enum GroupCommand {
+    /// Ask a router, after a time.
+    Enrol { enrolment: Box<Enrolment>, after: Duration },
+    /// The endpoint does not want it any more: leave, or do not ask.
+    Withdraw { enrolment: EnrolmentId },
+    /// The endpoint takes requests of this epoch (RT36).
+    EpochTaken { enrolment: EnrolmentId, epoch: u16 },
+    /// Send [`Mail::GroupReminder`] after a time.
+    Remind { enrolment: EnrolmentId, reminder: Reminder, after: Duration, from: Arc<Mailbox<Mail>> },
+    /// This process is a router from now on.
+    Route(Box<dyn GroupRouter>),
+    /// The router has something to do.
+    TurnRouter,
 }

@@ -14,7 +14,8 @@ use arrayvec::ArrayVec;
 use petasos_control::{RefuseCode, SessionRef};
 
 use crate::error::SessionError;
-use crate::mail::{Command, Mail};
+use crate::group_members::GroupMembers;
+use crate::mail::{Command, GroupCommand, Mail};
 use crate::mailbox::Mailbox;
 use crate::node::Shared;
 use crate::sessions::{PeerId, SessionId};
@@ -54,6 +55,8 @@ pub(crate) struct Outside {
     pub(crate) remotes: HashMap<SessionRef, Remote>,
     /// The links whose servers have successors, as long as they stand.
     pub(crate) succeeded: Vec<PeerId>,
+    /// The groups that the endpoint calls and serves.
+    pub(crate) groups: GroupMembers,
     /// Methods that run on worker threads.
     pub(crate) workers: HashMap<u16, WorkerMethod>,
 }
@@ -118,6 +121,9 @@ impl Outside {
         let remotes = core::mem::take(&mut self.remotes);
         for Remote { link, far } in remotes.into_values() {
             self.command(Command::Disconnect { link, session: far });
+        }
+        for enrolment in core::mem::take(&mut self.groups).enrolments() {
+            self.command(Command::Group(GroupCommand::Withdraw { enrolment }));
         }
         if let Some(Attachment { shared, index }) = self.attachment.take() {
             shared.members().leave(index);

@@ -32,6 +32,7 @@ impl<S> Endpoint<S> {
     /// Handlers that [drain themselves](Endpoint::let_handlers_drain) still get theirs.
     pub fn drain(&mut self) {
         self.cx.core.draining = true;
+        self.drain_served();
         if !self.cx.core.hooks.handlers_drain {
             self.cx.core.handlers.clear();
         }

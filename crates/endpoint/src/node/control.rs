@@ -6,8 +6,11 @@
 //! heeded. However the thread ends, even by a panic, every endpoint is told (`Drop`).
 
 mod admission;
+mod attempts;
+mod enrolments;
 mod outcomes;
 mod resumption;
+mod router;
 mod succession;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -18,8 +21,7 @@ use core::time::Duration;
 
 use petasos_base::{Clock, Time, TokenBuckets};
 use petasos_control::{
-    AcceptParams, ByeReason, Config, ConnectError, Connection, DisconnectError, Event, Hello,
-    RefuseCode, Role,
+    AcceptParams, ByeReason, Config, Connection, Event, Hello, RefuseCode, Role,
 };
 use petasos_tls::Holder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,9 +30,11 @@ use super::link::{Link, Stage};
 use super::lost::Lost;
 use super::{NodeConfig, Shared};
 use crate::error::SessionError;
-use crate::mail::{Command, Mail};
+use crate::mail::{Command, Enrolment, Mail};
 use crate::mailbox::Mailbox;
 use crate::sessions::{PeerId, SessionOffer};
+use enrolments::Enrolments;
+use router::{Router, is_said_to_router};
 
 /// How long the listener pauses after the system had no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -40,10 +44,19 @@ const ACCEPTS_MAX: usize = 32;
 /// How long a stopping node waits for its goodbyes to arrive.
 const STOP_TIMEOUT: Duration = Duration::from_millis(600);
 
-/// A session that an endpoint has asked for.
+/// What an endpoint asks another process for.
+enum Asking {
+    Session {
+        offer: Box<SessionOffer>,
+        from: Arc<Mailbox<Mail>>,
+    },
+    /// To be attached to a router, or to join it.
+    Group(Box<Enrolment>),
+}
+
+/// Something that an endpoint has asked for.
 struct Attempt {
-    offer: Box<SessionOffer>,
-    from: Arc<Mailbox<Mail>>,
+    asking: Asking,
     /// Whether it was first asked for on a connection that broke before the answer.
     is_repeated: bool,
     /// Whether it was first asked for of a process that has a successor (C22).
@@ -68,6 +81,8 @@ pub(super) struct Control {
     /// How long they are kept.
     grace: Duration,
     attempts: HashMap<u64, Attempt>,
+    enrolments: Enrolments,
+    router: Router,
     /// Counts from a random start, so that an endpoint that moves to another node does not mistake
     /// late mail of the first node for mail of the second.
     next_link: PeerId,
@@ -106,6 +121,8 @@ impl Control {
             lost: BTreeMap::new(),
             grace: settings.resume_grace,
             attempts: HashMap::new(),
+            enrolments: Enrolments::default(),
+            router: Router::default(),
             next_link: petasos_base::random_seed() >> 1,
             next_connect: 1,
             cursor: 0,
@@ -129,8 +146,10 @@ impl Control {
         self.now = self.clock.now();
         self.shared.commands.take(commands);
         commands.drain(..).for_each(|command| self.on_command(command));
+        self.turn_enrolments();
         self.turn_lost();
         self.turn_links();
+        self.turn_router();
         let overdue = self.stop_at.is_some_and(|at| at <= self.now);
         if overdue || (self.stop_at.is_some() && self.links.is_empty()) {
             return false;
@@ -146,7 +165,8 @@ impl Control {
     fn wait(&mut self) -> bool {
         let timeouts = self.links.values().map(Link::next_timeout);
         let timeouts = timeouts.chain(self.lost.values().map(Lost::next_timeout));
-        let wake_at = timeouts.min().unwrap_or(Time::NEVER);
+        let groups = self.enrolments.next_timeout().min(self.router.next_timeout());
+        let wake_at = timeouts.min().unwrap_or(Time::NEVER).min(groups);
         let listens = self.listener.is_some() && self.stop_at.is_none();
         let paused = self.accept_at > self.now;
         let pause_end = if listens && paused { self.accept_at } else { Time::NEVER };
@@ -190,6 +210,7 @@ impl Control {
                     lost.without_rings.note(endpoint, self.now);
                 }
             }
+            Command::Group(command) => self.on_group_command(command),
             Command::Drain => self.drain(),
             Command::Accept => self.accept_at = Time::ZERO,
             Command::HandOver => self.hand_over(),
@@ -198,9 +219,7 @@ impl Control {
     }
 
     fn connect(&mut self, server: SocketAddr, offer: Box<SessionOffer>, from: Arc<Mailbox<Mail>>) {
-        let id = self.next_connect;
-        self.next_connect += 1;
-        self.attempts.insert(id, Attempt { offer, from, is_repeated: false, is_moved: false });
+        let id = self.add_attempt(Asking::Session { offer, from });
         if self.stop_at.is_some() {
             return self.fail_attempt(id, SessionError::NodeEnded);
         }
@@ -208,28 +227,6 @@ impl Control {
             return self.fail_attempt(id, SessionError::Plaintext(server));
         }
         self.wait_for(server, id);
-    }
-
-    /// Lets an attempt wait for the connection to a server, which is dialled if there is none.
-    fn wait_for(&mut self, server: SocketAddr, id: u64) {
-        let number = match self.by_address.get(&server) {
-            Some(&number) => number,
-            None => match Link::dial(server, self.now + self.config.connect_timeout) {
-                Ok(link) => {
-                    let number = self.next_link;
-                    self.next_link += 1;
-                    self.links.insert(number, link);
-                    self.by_address.insert(server, number);
-                    number
-                }
-                Err(error) => return self.fail_attempt(id, error),
-            },
-        };
-        let waiting = match self.links.get_mut(&number) {
-            Some(link) => &mut link.waiting,
-            None => &mut self.lost.get_mut(&number).expect("addresses name links").waiting,
-        };
-        waiting.push_back(id);
     }
 
     fn reply(
@@ -362,52 +359,17 @@ impl Control {
                 let error = if by_peer { SessionError::PeerEnded } else { SessionError::NodeEnded };
                 self.end_link(number, error);
             }
-            // Their effects are read from the connection in `send_waiting`.
-            Event::DisconnectAnswered { .. } | Event::PeerDraining => {}
-            // This process does not say that it has groups, so nobody speaks of them.
-            Event::Group(_) => {}
+            Event::PeerDraining => self.on_router_draining(number),
+            // Its effect is read from the connection in `send_waiting`.
+            Event::DisconnectAnswered { .. } => {}
+            Event::Group(event) => {
+                match is_said_to_router(&event, self.links[&number].server.is_none()) {
+                    true => self.on_said_to_router(number, event),
+                    false => self.on_router_said(number, event),
+                }
+            }
         }
         number
-    }
-
-    /// Sends connects and disconnects that have waited for the connection to accept them.
-    fn send_waiting(&mut self, number: PeerId) {
-        let now = self.now;
-        let mut failed = Vec::new();
-        let link = self.links.get_mut(&number).expect("links are removed by their turn only");
-        let Stage::Talking(connection) = &mut link.stage else { return };
-        if !connection.is_open() {
-            return;
-        }
-        while let Some(session) = link.disconnects.front() {
-            match connection.disconnect(*session) {
-                Err(DisconnectError::TooManyOutstanding | DisconnectError::Backlogged) => break,
-                // Sent, or impossible for good: then the connection's end has the same effect.
-                _ => link.disconnects.pop_front(),
-            };
-        }
-        while let Some(&(id, params)) = link.repeats.front() {
-            let Some(sent) = sent(connection.connect_again(id, params, now)) else { break };
-            link.repeats.pop_front();
-            failed.extend(sent.err().map(|code| (id, code)));
-        }
-        while let Some(&id) = link.waiting.front() {
-            let attempt = self.attempts.get(&id).expect("a waiting id has an attempt");
-            let params = link.without_rings.apply(attempt.offer.params, now);
-            let Some(sent) = sent(connection.connect(id, params, now)) else { break };
-            link.waiting.pop_front();
-            failed.extend(sent.err().map(|code| (id, code)));
-        }
-        for (id, code) in failed {
-            self.fail_attempt(id, SessionError::RefusedBy(code));
-        }
-    }
-
-    fn fail_attempt(&mut self, id: u64, error: SessionError) {
-        if let Some(Attempt { offer, from, .. }) = self.attempts.remove(&id) {
-            // If the endpoint is gone, so is the session.
-            let _ = from.post(Mail::Connected { offer, outcome: Err(error) });
-        }
     }
 
     /// Ends a link whose connection is over: everything that depends on it fails.
@@ -436,6 +398,8 @@ impl Control {
             }
         }
         self.tell_lost(number, asked.as_deref(), &error);
+        self.end_enrolments(number, &error);
+        self.on_group_peer_gone(number, !matches!(error, SessionError::PeerEnded));
     }
 
     /// Tells endpoints that the sessions of a connection end: those that were asked for sessions,
@@ -470,22 +434,13 @@ impl Drop for Control {
                 let outcome = Err(SessionError::NodeEnded);
                 let _ = from.post(Mail::Connected { offer, outcome });
             }
+            // Endpoints hear that the node has ended, and their enrolments with it.
         }
         let mut members = self.shared.members();
         members.closed = true;
         for member in members.list.iter().flatten() {
             let _ = member.mailbox.post(Mail::NodeEnded);
         }
-    }
-}
-
-/// Whether a connection has sent a connect, or why it never will; `None` if it may do so later.
-fn sent(result: Result<(), ConnectError>) -> Option<Result<(), RefuseCode>> {
-    match result {
-        Ok(()) => Some(Ok(())),
-        Err(ConnectError::TooManyOutstanding | ConnectError::Backlogged) => None,
-        Err(ConnectError::PeerDraining) => Some(Err(RefuseCode::Draining)),
-        Err(_) => Some(Err(RefuseCode::IncompatibleParameters)),
     }
 }
 

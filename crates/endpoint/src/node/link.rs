@@ -210,6 +210,18 @@ impl Link {
         }
     }
 
+    /// This host's address on the connection.
+    pub(super) fn local_ip(&self) -> IpAddr {
+        // A socket that is gone has none; then nothing is sent to it either.
+        let local = self.stream.local_addr().map_or(self.peer_ip, |local| local.ip());
+        local.to_canonical()
+    }
+
+    /// Which start of the peer's process it is (C4); `None` before its hello.
+    pub(super) fn incarnation(&mut self) -> Option<u64> {
+        Some(self.connection()?.peer()?.incarnation)
+    }
+
     /// Whether hellos have been exchanged and the connection has not ended.
     pub(super) fn is_open(&mut self) -> bool {
         self.connection().is_some_and(|connection| connection.is_open())

@@ -34,10 +34,13 @@ use std::thread::JoinHandle;
 use core::time::Duration;
 
 use petasos_base::Clock;
+use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_control::{Capabilities, Config, Hello, SUPPORTED, Text};
 
+use crate::enrolment::EnrolmentId;
 use crate::error::{AttachError, NodeError};
-use crate::mail::{Command, Mail};
+use crate::group_router::GroupRouter;
+use crate::mail::{Command, GroupCommand, Mail};
 use crate::mailbox::Mailbox;
 use control::Control;
 use guard::Guard;
@@ -140,6 +143,7 @@ pub(crate) struct Shared {
     /// Counters of refusals.
     refused: quota::Counters,
     members: Mutex<Members>,
+    enrolments: AtomicU64,
 }
 
 /// The attached endpoints by index.
@@ -191,6 +195,7 @@ impl Node {
             guard,
             refused: quota::Counters::default(),
             members: Mutex::default(),
+            enrolments: AtomicU64::new(0),
         });
         let hello = hello(&config, listener.is_some());
         let listener = listener.map(Arc::new);
@@ -228,6 +233,18 @@ impl Node {
         let _ = self.inner.shared.commands.post(Command::Drain);
     }
 
+    /// Makes this process the router of a group: `router` answers the clients and workers that dial
+    /// the node's address, instead of an earlier one. Without a router, they are refused.
+    pub fn set_router(&self, router: Box<dyn GroupRouter>) {
+        // If the thread is gone there is nobody to answer.
+        let _ = self.inner.shared.commands.post(Command::Group(GroupCommand::Route(router)));
+    }
+
+    /// Lets the router do what is due: see [`GroupRouter::turn`].
+    pub fn turn_router(&self) {
+        let _ = self.inner.shared.commands.post(Command::Group(GroupCommand::TurnRouter));
+    }
+
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
@@ -252,6 +269,11 @@ impl Drop for Inner {
 }
 
 impl Shared {
+    /// A name for another enrolment.
+    pub(crate) fn next_enrolment(&self) -> EnrolmentId {
+        self.enrolments.fetch_add(1, Ordering::Relaxed)
+    }
+
     pub(crate) fn members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().expect("nothing panics under the lock")
     }
@@ -301,6 +323,7 @@ impl Members {
 fn hello(config: &NodeConfig, listens: bool) -> Hello {
     let capabilities = Capabilities::CLIENT.with(Capabilities::LOCAL);
     let capabilities = capabilities.with(Capabilities::TCP).with(Capabilities::FABRIC);
+    let capabilities = capabilities.with(Capabilities::GROUPS);
     Hello {
         versions: SUPPORTED,
         incarnation: config.seed.unwrap_or_else(petasos_base::random_seed),

@@ -1,10 +1,12 @@
 //! The values that the ends of a session agree on: lengths, slots and credits.
 
+use std::net::SocketAddr;
+
 use petasos_control::{AcceptParams, ConnectParams, DataAddress, ServerLimits};
 use petasos_netio::PacketIo;
 use petasos_proto::{Recovery, SessionParams};
 use petasos_seal::End;
-use petasos_wire::{CHECKSUM_BYTES, HEADER_BYTES, SEAL_BYTES};
+use petasos_wire::{CHECKSUM_BYTES, FIRST_BYTES, HEADER_BYTES, PAYLOAD_BYTES_MIN, SEAL_BYTES};
 
 use crate::backend::PathLimits;
 use crate::endpoint::Endpoint;
@@ -17,6 +19,21 @@ impl<S> Endpoint<S> {
         // Without an IP address, that of the control connection is meant.
         let ip = (!ip.is_unspecified()).then_some(ip);
         DataAddress { port: local.port(), ip, carrier: self.io().carrier() }
+    }
+
+    /// The largest payload of a group's packets that this endpoint can use on its path to a router
+    /// (RT32): beside it, a first packet has header and routing block, and 16 bytes if it is
+    /// sealed.
+    pub(crate) fn group_payload_max(&mut self, router: SocketAddr) -> u16 {
+        let path = self.io_mut().path_limits_to(router).map(|path| path.datagram_bytes_max);
+        // A path that is not known has no route either; then the attachment fails.
+        let path = path.unwrap_or(usize::MAX);
+        let datagram_bytes_max = path.min(self.cx.core.config.session.datagram_bytes_max as usize);
+        let sealed = if self.cx.core.outside.is_secured() { SEAL_BYTES } else { 0 };
+        let beside = FIRST_BYTES + sealed;
+        let payload = datagram_bytes_max.saturating_sub(beside);
+        payload.clamp(PAYLOAD_BYTES_MIN as usize, petasos_control::PAYLOAD_BYTES_MAX as usize)
+            as u16
     }
 
     /// The limits of this endpoint for a session on one path, with `trailer_bytes` after the

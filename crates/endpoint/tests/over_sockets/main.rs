@@ -13,6 +13,8 @@ mod connection_quota;
 mod control_peers;
 mod ending;
 mod external;
+mod group_desk;
+mod group_members;
 mod group_origin;
 mod node;
 mod notified;

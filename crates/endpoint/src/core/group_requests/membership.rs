@@ -37,7 +37,7 @@ pub(crate) struct Joined {
     /// The newest epoch, and the one before while that is taken (RT30).
     pub(super) epochs: [Option<u16>; 2],
     /// The clients that the router has told of, by number (RT29).
-    pub(super) told: HashMap<u32, Told>,
+    pub(crate) told: HashMap<u32, Told>,
     /// Those of them, and others, from which first packets have come.
     pub(super) current: Current,
     pub(super) clients_max: usize,

@@ -282,10 +282,15 @@ impl<S> Core<S> {
         number: u32,
         identity: Option<Arc<Identity>>,
     ) -> Result<(), GroupError> {
+        let joined = self.group_requests_mut().joined(id).ok_or(GroupError::Unknown)?;
+        if joined.told.get(&number).is_some_and(|told| told.identity == identity) {
+            // It is told again, and nothing has changed.
+            return Ok(());
+        }
         self.forget_client(id, number);
         let membership = self.group_requests_mut().membership_mut(id);
         let joined = membership.and_then(|membership| membership.joined.as_deref_mut());
-        let joined = joined.ok_or(GroupError::Unknown)?;
+        let joined = joined.expect("it was just found");
         if joined.told.len() >= joined.clients_max {
             return Err(GroupError::Full);
         }

@@ -31,6 +31,7 @@ fn control() -> (Control, SocketAddr) {
         guard: Guard::new(&settings).expect("there are no certificates"),
         refused: quota::Counters::default(),
         members: Mutex::default(),
+        enrolments: petasos_base::sync::AtomicU64::new(0),
     });
     let (hello, config) = (hello(&settings, true), Config::default());
     // No time passes, but some has passed before: an address has handshakes left.

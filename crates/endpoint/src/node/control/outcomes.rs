@@ -5,7 +5,7 @@ use petasos_control::{
     AcceptParams, ConnectFailure, ConnectParams, FailureReason, RefuseCode, Target,
 };
 
-use super::{Attempt, Control};
+use super::{Asking, Attempt, Control};
 use crate::error::SessionError;
 use crate::mail::{Granted, Mail};
 use crate::node::tls::Dialler;
@@ -107,7 +107,9 @@ impl Control {
         if is_outdated(&attempt) {
             return self.ask_anew(number, attempt);
         }
-        let Attempt { offer, from, .. } = attempt;
+        let Asking::Session { offer, from } = attempt.asking else {
+            unreachable!("only sessions are connected");
+        };
         let server = link.server.expect("sessions are asked for where this process dialled");
         let Ok(security) = link.security(id, &offer.params, Dialler::Client) else {
             link.disconnects.push_back(params.server_ref());

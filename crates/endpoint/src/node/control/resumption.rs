@@ -20,6 +20,9 @@ impl Control {
             let error = self.failure(number, reason);
             return self.end_link(number, error);
         }
+        // Attachments and memberships are not resumed (RT35).
+        self.end_enrolments(number, &SessionError::ConnectionLost);
+        self.on_group_peer_gone(number, true);
         let link = self.links.remove(&number).expect("an event's link exists");
         let until = self.now + self.grace;
         let lost = Lost::of(link, reason, self.now, until).expect("it has a ticket and a peer");
@@ -198,6 +201,7 @@ impl Control {
         let found = self.holder_of(number, ticket).filter(|&old| self.may_resume(number, old));
         if let Some(old) = found {
             // A connection that broke only at the peer's end still exists here.
+            self.on_group_peer_gone(old, true);
             if let Some(link) = self.links.remove(&old)
                 && let Some(lost) = Lost::of(link, FailureReason::Reset, self.now, self.now)
             {

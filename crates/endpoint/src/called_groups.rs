@@ -1,0 +1,391 @@
+//! Groups that an endpoint calls: its attachments to their routers, by way of its node (RT33, RT35,
+//! RT36, RT38).
+//!
+//! The node says what routers grant and tell; here it becomes attachments of `groups`. An endpoint
+//! attaches to all routers of a group, and its calls go by one of them. An attachment whose
+//! connection breaks goes on until there is another with that router, for [`OUTLIVE`] at most.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use petasos_control::{ASKED_MAX, AttachGrant, AttachParams, DataAddress};
+
+use crate::core::Context;
+use crate::endpoint::Endpoint;
+use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, News, Reminder, Wish};
+use crate::error::SessionError;
+use crate::group_members::{
+    AtRouter, Attached, CalledGroup, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError, OUTLIVE,
+};
+use crate::mail::{Command, Enrolment, GroupCommand};
+use crate::router_list::{RouterFailure, RouterList};
+use crate::sessions::SessionId;
+
+use core::time::Duration;
+
+impl<S> Context<S> {
+    /// The attachment by which calls to a group go now; `None` while no router has granted one and
+    /// told who the workers are. Ask for it before each call: it changes when routers do.
+    pub fn group_session(&self, group: GroupId) -> Option<SessionId> {
+        let groups = &self.core.outside.groups.called;
+        groups.iter().find(|it| it.id == group)?.used
+    }
+
+    /// What the endpoint has at the routers of a group that it calls; none of a group that is
+    /// closed.
+    pub fn group_routers(&self, group: GroupId) -> Vec<AtRouter> {
+        let groups = &self.core.outside.groups.called;
+        groups.iter().find(|it| it.id == group).map_or_else(Vec::new, CalledGroup::at_routers)
+    }
+}
+
+impl CalledGroup {
+    fn at_routers(&self) -> Vec<AtRouter> {
+        let at = |address: SocketAddr| {
+            let of = self.attached.iter().filter(move |it| it.router == address);
+            of.max_by_key(|it| it.is_connected)
+        };
+        let state = |entry: &crate::router_list::RouterEntry| AtRouter {
+            router: entry.address,
+            is_member: at(entry.address).is_some(),
+            is_active: at(entry.address).is_some_and(|it| it.active.is_some()),
+            peers: at(entry.address).map_or(0, |it| it.members),
+            failure: entry.error.clone(),
+        };
+        self.routers.iter().map(state).collect()
+    }
+}
+
+impl<S> Endpoint<S> {
+    /// Begins to attach to the routers of a group. Calls are made by
+    /// [`Context::group_session`](crate::Context::group_session), once there is one; the endpoint
+    /// keeps asking routers that cannot be reached or refuse, less and less often.
+    ///
+    /// # Errors
+    /// See [`GroupOpenError`].
+    pub fn open_group(&mut self, config: &GroupConfig) -> Result<GroupId, GroupOpenError> {
+        self.check_groups(self.cx.core.outside.groups.called.len())?;
+        if !(1..=ASKED_MAX).contains(&config.asked_max) {
+            return Err(GroupOpenError::OutOfRange("asked_max"));
+        }
+        let routers = RouterList::new(&config.routers).ok_or(GroupOpenError::Routers)?;
+        let addresses: Vec<_> = routers.iter().map(|entry| entry.address).collect();
+        let groups = &mut self.cx.core.outside.groups;
+        let id = GroupId(groups.next_id());
+        groups.called.push(CalledGroup {
+            id,
+            asked_max: config.asked_max,
+            routers,
+            inboxes: Vec::new(),
+            attached: Vec::new(),
+            used: None,
+        });
+        addresses.into_iter().for_each(|router| self.ask_to_attach(id, router, Duration::ZERO));
+        Ok(id)
+    }
+
+    /// Closes a group: its calls end with [`crate::CallError::SessionClosed`], and its routers are
+    /// told.
+    pub fn close_group(&mut self, group: GroupId) {
+        let groups = &mut self.cx.core.outside.groups.called;
+        let Some(at) = groups.iter().position(|it| it.id == group) else { return };
+        let group = groups.remove(at);
+        group.attached.iter().for_each(|it| self.close_session(it.session));
+        self.withdraw_all(&group.inboxes);
+    }
+
+    /// Whether one more group may be opened.
+    pub(crate) fn check_groups(&self, count: usize) -> Result<(), GroupOpenError> {
+        let outside = &self.cx.core.outside;
+        if outside.attachment.is_none() {
+            return Err(GroupOpenError::NotAttached);
+        }
+        if !self.io().has_datagrams() {
+            return Err(GroupOpenError::NoDatagrams);
+        }
+        if count >= GROUPS_MAX { Err(GroupOpenError::TooMany) } else { Ok(()) }
+    }
+
+    pub(crate) fn withdraw_all(&mut self, inboxes: &[(EnrolmentId, Arc<Inbox>)]) {
+        for (enrolment, _) in inboxes {
+            self.command_group(GroupCommand::Withdraw { enrolment: *enrolment });
+        }
+    }
+
+    pub(crate) fn command_group(&self, command: GroupCommand) -> bool {
+        self.cx.core.outside.command(Command::Group(command))
+    }
+
+    /// Asks a router. Returns the enrolment's name and inbox; `None` if the node has ended.
+    pub(crate) fn enrol(
+        &mut self,
+        router: SocketAddr,
+        wish: Wish,
+        after: Duration,
+    ) -> Option<(EnrolmentId, Arc<Inbox>)> {
+        let outside = &self.cx.core.outside;
+        let from = outside.mailbox()?.clone();
+        let id = outside.attachment.as_ref()?.shared.next_enrolment();
+        let inbox = Arc::new(Inbox::default());
+        let enrolment = Box::new(Enrolment { id, router, wish, from, inbox: inbox.clone() });
+        let is_sent = self.command_group(GroupCommand::Enrol { enrolment, after });
+        is_sent.then_some((id, inbox))
+    }
+
+    /// Where this endpoint receives packets of groups.
+    pub(crate) fn group_address(&self) -> DataAddress {
+        let local = self.local_address();
+        DataAddress::udp(local.port(), Some(local.ip()).filter(|ip| !ip.is_unspecified()))
+    }
+
+    fn ask_to_attach(&mut self, group: GroupId, router: SocketAddr, after: Duration) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let asked_max = at.asked_max;
+        let params = AttachParams {
+            endpoint: self.cx.core.outside.index(),
+            payload_bytes_max: self.group_payload_max(router),
+            asked_max,
+            address: self.group_address(),
+        };
+        let Some((id, inbox)) = self.enrol(router, Wish::Attach(params), after) else { return };
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        at.inboxes.push((id, inbox));
+        if let Some(entry) = at.routers.get_mut(router) {
+            entry.asked = Some(id);
+        }
+    }
+
+    /// Handles news of a group that is called.
+    pub(crate) fn on_called_news(&mut self, group: GroupId, enrolment: EnrolmentId) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let inbox = at.inboxes.iter().find(|(id, _)| *id == enrolment);
+        let Some(News {
+            granted,
+            has_roster,
+            members,
+            epoch,
+            active,
+            routers,
+            is_draining,
+            ended,
+            ..
+        }) = inbox.map(|(_, inbox)| inbox.take())
+        else {
+            return;
+        };
+        if let Some(granted) = granted {
+            self.on_attached(group, enrolment, granted);
+        }
+        for (worker, address) in members {
+            self.on_roster_changed(group, enrolment, worker, address);
+        }
+        let groups = &mut self.cx.core.outside.groups;
+        if let Some(active) = active {
+            groups.note_active(group, enrolment, active);
+        }
+        let attached = groups.called(group).and_then(|at| at.attached_by(enrolment));
+        if let Some(attached) = attached {
+            attached.has_roster |= has_roster;
+            attached.is_draining |= is_draining;
+            let (session, router) = (attached.session, attached.router);
+            if let Some(epoch) = epoch {
+                // It was just found.
+                let _ = self.set_group_epoch(session, epoch.number);
+            }
+            if let Some(told) = routers {
+                self.on_called_routers(group, router, &told);
+            }
+        }
+        if let Some(ended) = ended {
+            self.on_attachment_ended(group, enrolment, ended);
+        }
+        self.use_best(group);
+    }
+
+    fn on_attached(&mut self, group: GroupId, enrolment: EnrolmentId, granted: Granted) {
+        let Grant::Attached(grant) = &granted.grant else { return };
+        let ip = self.group_address().ip.unwrap_or(granted.local_ip);
+        let reply = SocketAddr::new(ip, self.local_address().port());
+        let attached = self.attach_checked(grant, reply, &granted);
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let Some(entry) = at.routers.asked_by(enrolment) else { return };
+        let router = entry.address;
+        match attached {
+            Ok(session) => {
+                entry.note_granted();
+                at.attached.push(Attached {
+                    enrolment,
+                    router,
+                    session,
+                    members: 0,
+                    has_roster: false,
+                    is_connected: true,
+                    is_draining: false,
+                    active: None,
+                });
+            }
+            Err(failure) => {
+                self.command_group(GroupCommand::Withdraw { enrolment });
+                self.ask_again(group, enrolment, failure);
+            }
+        }
+    }
+
+    fn attach_checked(
+        &mut self,
+        grant: &AttachGrant,
+        reply: SocketAddr,
+        granted: &Granted,
+    ) -> Result<SessionId, RouterFailure> {
+        let ip = grant.address.ip.unwrap_or(granted.router_ip);
+        let data = SocketAddr::new(ip, grant.address.port);
+        if self.cx.core.outside.forbids(ip) {
+            return Err(RouterFailure::here(SessionError::Plaintext(data), ""));
+        }
+        let attached = self.attach_group(grant, reply, granted.router_ip);
+        attached.map_err(|error| RouterFailure::here(SessionError::NoRoute, &error.to_string()))
+    }
+
+    fn on_roster_changed(
+        &mut self,
+        group: GroupId,
+        enrolment: EnrolmentId,
+        worker: u16,
+        address: Option<DataAddress>,
+    ) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let Some(session) = at.attached_by(enrolment).map(|it| it.session) else { return };
+        let address = address.and_then(|at| Some(SocketAddr::new(at.ip?, at.port)));
+        let address = address.filter(|at| !self.cx.core.outside.forbids(at.ip()));
+        match address {
+            Some(address) => {
+                if let Err(error) = self.set_group_member(session, worker, address) {
+                    // What it would answer is dropped, and asked for elsewhere (RT36).
+                    tracing::warn!(worker, %address, %error, "a worker of a group is not heard");
+                }
+            }
+            None => self.remove_group_member(session, worker),
+        }
+        let members = self.cx.core.group_attachment(session).map_or(0, |it| it.workers_count());
+        let at = self.cx.core.outside.groups.called(group);
+        if let Some(attached) = at.and_then(|at| at.attached_by(enrolment)) {
+            attached.members = members;
+        }
+    }
+
+    fn on_called_routers(&mut self, group: GroupId, teller: SocketAddr, told: &[SocketAddr]) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let (new, left) = at.routers.hear(teller, told);
+        for entry in left {
+            let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+            let of = at.attached.iter().filter(|it| it.router == entry.address);
+            let of: Vec<_> = of.map(|it| it.enrolment).chain(entry.asked).collect();
+            of.into_iter().for_each(|enrolment| self.give_attachment_up(group, enrolment));
+        }
+        new.into_iter().for_each(|router| self.ask_to_attach(group, router, Duration::ZERO));
+    }
+
+    fn on_attachment_ended(&mut self, group: GroupId, enrolment: EnrolmentId, ended: Ended) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        match ended {
+            Ended::NotGranted(error, detail) => {
+                self.ask_again(group, enrolment, RouterFailure { error, detail });
+            }
+            Ended::Broken(error) => {
+                let Some(attached) = at.attached_by(enrolment) else { return };
+                attached.is_connected = false;
+                let router = attached.router;
+                self.remind(enrolment, Reminder::Outlived, OUTLIVE);
+                let failure = RouterFailure { error, detail: String::new() };
+                self.attach_anew(group, router, failure);
+            }
+            Ended::Left => {
+                let Some(attached) = at.attached_by(enrolment) else { return };
+                let router = attached.router;
+                let text = "the router has ended the attachment";
+                self.give_attachment_up(group, enrolment);
+                let failure = RouterFailure::here(SessionError::ClosedByPeer, text);
+                self.attach_anew(group, router, failure);
+            }
+        }
+    }
+
+    /// Asks a router again that has not granted what this enrolment asked for.
+    fn ask_again(&mut self, group: GroupId, enrolment: EnrolmentId, failure: RouterFailure) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        at.inboxes.retain(|(id, _)| *id != enrolment);
+        if let Some(router) = at.routers.asked_by(enrolment).map(|entry| entry.address) {
+            self.attach_anew(group, router, failure);
+        }
+    }
+
+    /// Attaches to a router anew (RT35): what has ended is not resumed.
+    fn attach_anew(&mut self, group: GroupId, router: SocketAddr, failure: RouterFailure) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let Some(entry) = at.routers.get_mut(router) else { return };
+        let after = entry.note_failure(failure);
+        self.ask_to_attach(group, router, after);
+    }
+
+    pub(crate) fn remind(&self, enrolment: EnrolmentId, reminder: Reminder, after: Duration) {
+        if let Some(from) = self.cx.core.outside.mailbox().cloned() {
+            self.command_group(GroupCommand::Remind { enrolment, reminder, after, from });
+        }
+    }
+
+    /// Handles a reminder: an attachment has outlived its connection for long enough.
+    pub(crate) fn on_called_reminder(&mut self, group: GroupId, enrolment: EnrolmentId) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        if at.attached_by(enrolment).is_some_and(|it| !it.is_connected) {
+            self.give_attachment_up(group, enrolment);
+            self.use_best(group);
+        }
+    }
+
+    /// Ends an attachment, or the attempt. What asks by it asks by another, if there is one.
+    fn give_attachment_up(&mut self, group: GroupId, enrolment: EnrolmentId) {
+        self.command_group(GroupCommand::Withdraw { enrolment });
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        at.inboxes.retain(|(id, _)| *id != enrolment);
+        let Some(place) = at.attached.iter().position(|it| it.enrolment == enrolment) else {
+            return;
+        };
+        let session = at.attached.remove(place).session;
+        self.use_best(group);
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        at.used.take_if(|used| *used == session);
+        // It was just there.
+        let _ = self.detach_group(session);
+    }
+
+    /// Lets calls go by the attachment that is best now, also those that ask by the one before
+    /// (RT38). One that has another attachment with its router in its place has ended.
+    fn use_best(&mut self, group: GroupId) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let (Some(best), used) = (at.best(), at.used) else { return };
+        if used == Some(best) {
+            return self.end_replaced(group);
+        }
+        at.used = Some(best);
+        if let Some(used) = used
+            && let Err(error) = self.move_group_calls(used, best)
+        {
+            // What asks by the one before ends with it.
+            tracing::warn!(%error, "calls of a group stay with the router that they ask");
+        }
+        self.end_replaced(group);
+    }
+
+    /// Ends attachments whose connection is gone and whose router has granted another that can be
+    /// used.
+    fn end_replaced(&mut self, group: GroupId) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let has_newer = |router| {
+            let newer = |it: &&Attached| it.router == router && it.is_connected && it.has_roster;
+            at.attached.iter().find(newer).is_some()
+        };
+        let over = at.attached.iter().filter(|it| !it.is_connected && has_newer(it.router));
+        let over: Vec<_> = over.map(|it| it.enrolment).collect();
+        over.into_iter().for_each(|enrolment| self.give_attachment_up(group, enrolment));
+    }
+}

@@ -1,0 +1,118 @@
+//! What endpoints and the control thread tell each other about the routers of groups.
+//!
+//! An *enrolment* is one attempt of an endpoint to be attached to a router (RT33) or to join it
+//! (RT34), and what comes of it. It begins with a command; its last news is [`Ended`]. Whether
+//! there will be another one, the endpoint decides.
+//!
+//! What a router tells is kept in [`News`] until the endpoint reads it, newest only: a router that
+//! tells much costs a mailbox one message, and memory for what there can be at a time.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use petasos_control::{
+    Active, AttachGrant, AttachParams, DataAddress, Epoch, JoinGrant, JoinParams,
+};
+use petasos_tls::Identity;
+
+use crate::error::SessionError;
+
+/// Names an enrolment. No two of a process have the same.
+pub(crate) type EnrolmentId = u64;
+
+/// What an endpoint asks a router for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wish {
+    Attach(AttachParams),
+    Join(JoinParams),
+}
+
+/// What a router has granted.
+#[derive(Debug)]
+pub(crate) enum Grant {
+    Attached(Box<AttachGrant>),
+    Joined(Box<JoinGrant>),
+}
+
+/// A grant, and on which connection it came.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) grant: Grant,
+    pub(crate) router_ip: IpAddr,
+    /// This host's, on the connection.
+    pub(crate) local_ip: IpAddr,
+    /// The router's process (C4).
+    pub(crate) incarnation: u64,
+}
+
+/// How an enrolment has ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// There was no grant. The text is the router's, for people; it may be empty.
+    NotGranted(SessionError, String),
+    /// The connection has ended. The router may go on with packets (RT35).
+    Broken(SessionError),
+    /// The router has ended it.
+    Left,
+}
+
+/// What an endpoint wants to be reminded of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reminder {
+    /// The time of an enrolment whose connection broke is over (RT35).
+    Outlived,
+    /// An epoch is not the newest any more, and for long enough (RT30).
+    EpochOver(u16),
+}
+
+/// What a router has told since the endpoint read it last.
+#[derive(Default)]
+pub(crate) struct News {
+    pub(crate) granted: Option<Granted>,
+    /// Whether *members* has come; the roster may be empty.
+    pub(crate) has_roster: bool,
+    /// By worker; `None`: it is gone.
+    pub(crate) members: BTreeMap<u16, Option<DataAddress>>,
+    /// By client; the outer `None`: it is gone, the inner: it has no name.
+    pub(crate) clients: BTreeMap<u32, Option<Option<Arc<Identity>>>>,
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) active: Option<Active>,
+    pub(crate) routers: Option<Vec<SocketAddr>>,
+    pub(crate) is_draining: bool,
+    pub(crate) ended: Option<Ended>,
+}
+
+/// Where the news of an enrolment is left.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    news: Mutex<Pending>,
+}
+
+#[derive(Default)]
+struct Pending {
+    news: News,
+    /// Whether the endpoint has been told that there is some.
+    is_posted: bool,
+}
+
+impl Inbox {
+    /// Leaves news. Returns whether the endpoint has to be told that there is some.
+    #[must_use]
+    pub(crate) fn leave(&self, write: impl FnOnce(&mut News)) -> bool {
+        let mut pending = self.lock();
+        write(&mut pending.news);
+        !core::mem::replace(&mut pending.is_posted, true)
+    }
+
+    /// Takes the news.
+    pub(crate) fn take(&self) -> News {
+        let mut pending = self.lock();
+        pending.is_posted = false;
+        core::mem::take(&mut pending.news)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.news.lock().expect("nothing panics under the lock")
+    }
+}

@@ -1,0 +1,233 @@
+//! What an endpoint has at the routers of groups: the data of `called_groups` and `served_groups`.
+//!
+//! Set-up state: only mail and the program's own calls use it.
+
+use core::fmt;
+use core::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use petasos_control::Active;
+use petasos_proto::taken::MembershipId;
+
+use crate::enrolment::{EnrolmentId, Inbox};
+use crate::router_list::{RouterFailure, RouterList};
+use crate::sessions::SessionId;
+
+/// The most groups that an endpoint calls, and that it serves.
+pub(crate) const GROUPS_MAX: usize = 64;
+
+/// A group that an endpoint calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GroupId(pub(crate) u32);
+
+/// A group whose requests an endpoint serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ServedGroupId(pub(crate) u32);
+
+/// How to call a group.
+#[derive(Clone, Debug)]
+pub struct GroupConfig {
+    /// The control addresses of its routers, 1 to 8. They may tell of others.
+    pub routers: Vec<SocketAddr>,
+    /// How many calls may wait for an answer from the group at a time, at one router: at most 2^19.
+    /// The router may grant less.
+    pub asked_max: u32,
+}
+
+impl Default for GroupConfig {
+    fn default() -> GroupConfig {
+        GroupConfig { routers: Vec::new(), asked_max: 4096 }
+    }
+}
+
+/// How to serve a group's requests.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// The control addresses of its routers, 1 to 8. They may tell of others.
+    pub routers: Vec<SocketAddr>,
+    /// How many requests to take at a time from each router, at most 4095. 0: none yet.
+    pub bound: u16,
+    /// The part of the requests, compared with that of other workers.
+    pub weight: u16,
+    /// Whether to join as primary (RT5).
+    pub is_primary: bool,
+    /// The port at which clients may dial this process for sessions (RT37); `None`: they may not.
+    pub dial_port: Option<u16>,
+}
+
+impl Default for ServeConfig {
+    fn default() -> ServeConfig {
+        let (routers, dial_port) = (Vec::new(), None);
+        ServeConfig { routers, bound: 16, weight: 100, is_primary: false, dial_port }
+    }
+}
+
+/// Why a group was not opened, or is not served. The caller's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupOpenError {
+    /// The endpoint is not attached to a node, or the node has ended.
+    NotAttached,
+    /// None, or more than 8.
+    Routers,
+    /// A number in the settings is out of its range.
+    OutOfRange(&'static str),
+    /// The endpoint has as many groups as it may have.
+    TooMany,
+    /// The packet I/O is of rings or TCP only; groups need datagrams.
+    NoDatagrams,
+}
+
+impl fmt::Display for GroupOpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GroupOpenError::NotAttached => f.write_str("the endpoint is not attached to a node"),
+            GroupOpenError::Routers => f.write_str("a group has 1 to 8 routers"),
+            GroupOpenError::OutOfRange(what) => write!(f, "`{what}` is out of its range"),
+            GroupOpenError::TooMany => f.write_str("the endpoint has too many groups"),
+            GroupOpenError::NoDatagrams => f.write_str("groups are reached by datagrams only"),
+        }
+    }
+}
+
+impl std::error::Error for GroupOpenError {}
+
+/// What an endpoint has at one router of a group.
+#[derive(Clone, Debug)]
+pub struct AtRouter {
+    /// The router's control address.
+    pub router: SocketAddr,
+    /// Whether the endpoint is a member there: attached, or joined.
+    pub is_member: bool,
+    /// Whether the router has said that it is the active one (RT38).
+    pub is_active: bool,
+    /// Workers in its roster, for groups that are called; clients that it has told of, for groups
+    /// that are served.
+    pub peers: usize,
+    /// Why the endpoint is no member, or was none for a while.
+    pub failure: Option<RouterFailure>,
+}
+
+/// The groups of an endpoint.
+#[derive(Default)]
+pub(crate) struct GroupMembers {
+    pub(crate) called: Vec<CalledGroup>,
+    pub(crate) served: Vec<ServedGroup>,
+    next_id: u32,
+    /// Counts what routers have said of being active: the latest counts among equals.
+    said: u64,
+}
+
+/// A group that is called.
+pub(crate) struct CalledGroup {
+    pub(crate) id: GroupId,
+    pub(crate) asked_max: u32,
+    pub(crate) routers: RouterList,
+    /// Inboxes of what was asked and has not ended.
+    pub(crate) inboxes: Vec<(EnrolmentId, Arc<Inbox>)>,
+    pub(crate) attached: Vec<Attached>,
+    /// The attachment that calls go by.
+    pub(crate) used: Option<SessionId>,
+}
+
+/// An attachment that stands, or outlives its connection (RT35).
+pub(crate) struct Attached {
+    pub(crate) enrolment: EnrolmentId,
+    pub(crate) router: SocketAddr,
+    pub(crate) session: SessionId,
+    pub(crate) members: usize,
+    /// Whether *members* has come: it can be used.
+    pub(crate) has_roster: bool,
+    pub(crate) is_connected: bool,
+    pub(crate) is_draining: bool,
+    /// The term with which the router has said that it is active, and when it has said so.
+    pub(crate) active: Option<(u32, u64)>,
+}
+
+/// A group that is served.
+pub(crate) struct ServedGroup {
+    pub(crate) id: ServedGroupId,
+    pub(crate) config: ServeConfig,
+    pub(crate) routers: RouterList,
+    pub(crate) inboxes: Vec<(EnrolmentId, Arc<Inbox>)>,
+    pub(crate) joined: Vec<Joined>,
+}
+
+/// A membership, from the offer on.
+pub(crate) struct Joined {
+    pub(crate) enrolment: EnrolmentId,
+    pub(crate) router: SocketAddr,
+    pub(crate) id: MembershipId,
+    /// The router's process, once it has granted the membership.
+    pub(crate) incarnation: Option<u64>,
+    pub(crate) is_connected: bool,
+    pub(crate) clients: usize,
+    /// The newest epoch, and the one before while it is taken (RT30).
+    pub(crate) epochs: (u16, Option<u16>),
+}
+
+impl GroupMembers {
+    pub(crate) fn next_id(&mut self) -> u32 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub(crate) fn called(&mut self, id: GroupId) -> Option<&mut CalledGroup> {
+        self.called.iter_mut().find(|group| group.id == id)
+    }
+
+    pub(crate) fn served(&mut self, id: ServedGroupId) -> Option<&mut ServedGroup> {
+        self.served.iter_mut().find(|group| group.id == id)
+    }
+
+    /// The group that is called and has this enrolment.
+    pub(crate) fn calling(&self, enrolment: EnrolmentId) -> Option<GroupId> {
+        let has = |group: &&CalledGroup| group.inboxes.iter().any(|(id, _)| *id == enrolment);
+        self.called.iter().find(has).map(|group| group.id)
+    }
+
+    /// The group that is served and has this enrolment.
+    pub(crate) fn serving(&self, enrolment: EnrolmentId) -> Option<ServedGroupId> {
+        let has = |group: &&ServedGroup| group.inboxes.iter().any(|(id, _)| *id == enrolment);
+        self.served.iter().find(has).map(|group| group.id)
+    }
+
+    /// Notes that a router has said whether it is active.
+    pub(crate) fn note_active(&mut self, id: GroupId, enrolment: EnrolmentId, active: Active) {
+        self.said += 1;
+        let said = active.is_active.then_some((active.term, self.said));
+        let group = self.called(id);
+        let attached = group.and_then(|group| group.attached_by(enrolment));
+        if let Some(attached) = attached {
+            attached.active = said;
+        }
+    }
+
+    /// All enrolments.
+    pub(crate) fn enrolments(&self) -> impl Iterator<Item = EnrolmentId> {
+        let called = self.called.iter().flat_map(|group| &group.inboxes);
+        let served = self.served.iter().flat_map(|group| &group.inboxes);
+        called.chain(served).map(|(id, _)| *id)
+    }
+}
+
+impl CalledGroup {
+    pub(crate) fn attached_by(&mut self, enrolment: EnrolmentId) -> Option<&mut Attached> {
+        self.attached.iter_mut().find(|it| it.enrolment == enrolment)
+    }
+
+    /// The attachment that calls should go by (RT38): the router that is said to be active with the
+    /// greatest term, of equal ones the latest; before it any whose connection stands and that does
+    /// not drain, since what asks by another may wait for nothing.
+    pub(crate) fn best(&self) -> Option<SessionId> {
+        let usable = self.attached.iter().filter(|it| it.has_roster);
+        let best = usable.max_by_key(|it| (it.is_connected && !it.is_draining, it.active));
+        best.map(|it| it.session)
+    }
+}
+
+/// How long what was agreed on outlives its control connection (RT35).
+pub(crate) const OUTLIVE: Duration = Duration::from_secs(10);
+/// How long an epoch is taken after a newer one was heard of: *overlap* and 2 s (RT30).
+pub(crate) const EPOCH_OVER: Duration = Duration::from_secs(12);

@@ -1,0 +1,313 @@
+//! Attaching to routers and joining them, by way of nodes (RT33 to RT36, RT38).
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use petasos_control::Member;
+use petasos_endpoint::group_router::{Active, Told};
+use petasos_endpoint::{
+    AtRouter, Credentials, Endpoint, GroupConfig, GroupId, GroupOpenError, Node, NodeConfig, Pem,
+    RefuseCode, ServeConfig, ServedGroupId, SessionError, SessionId, TlsConfig,
+};
+
+use crate::certificates::Authority;
+use crate::common::*;
+use crate::control_peers::{Mode, Proxy};
+use crate::group_desk::{Router, Said, epoch};
+
+fn open(endpoint: &mut Endpoint<Outcomes>, routers: &[SocketAddr]) -> GroupId {
+    let config = GroupConfig { routers: routers.to_vec(), ..GroupConfig::default() };
+    endpoint.open_group(&config).expect("it is attached")
+}
+
+fn serve(endpoint: &mut Endpoint<Outcomes>, routers: &[SocketAddr]) -> ServedGroupId {
+    let config = ServeConfig { routers: routers.to_vec(), ..ServeConfig::default() };
+    endpoint.serve_group(&config).expect("it is attached")
+}
+
+/// Turns until something holds.
+fn until(
+    endpoint: &mut Endpoint<Outcomes>,
+    mut holds: impl FnMut(&mut Endpoint<Outcomes>) -> bool,
+) {
+    let clock = petasos_endpoint::Clock::system();
+    let end = clock.now() + PATIENCE;
+    while !holds(endpoint) {
+        endpoint.run_for(Duration::from_millis(1), |_, _| false);
+        assert!(clock.now() < end, "it holds in the end");
+    }
+}
+
+fn session(endpoint: &mut Endpoint<Outcomes>, group: GroupId) -> SessionId {
+    until(endpoint, |it| it.context().group_session(group).is_some());
+    endpoint.context().group_session(group).expect("it was there")
+}
+
+fn at(endpoint: &mut Endpoint<Outcomes>, group: GroupId) -> Vec<AtRouter> {
+    endpoint.context().group_routers(group)
+}
+
+fn is_attach(said: &Said) -> bool {
+    matches!(said, Said::Attach { .. })
+}
+
+fn is_join(said: &Said) -> bool {
+    matches!(said, Said::Join { .. })
+}
+
+#[test]
+fn rt33_rt36_a_group_is_usable_once_its_workers_are_told() {
+    let _watchdog = watchdog("attached");
+    let router = Router::new();
+    router.desk().active = Some(4);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[router.address]);
+    until(&mut client, |it| at(it, group)[0].is_member);
+    assert!(client.context().group_session(group).is_none(), "nobody is known there");
+    router.tell_members(&[(1, Some(4001)), (2, Some(4002))]);
+    session(&mut client, group);
+    assert_eq!((at(&mut client, group)[0].peers, at(&mut client, group)[0].is_active), (2, true));
+    router.tell_members(&[(1, None)]);
+    until(&mut client, |it| at(it, group)[0].peers == 1);
+    // What the connection has told is known to whoever attaches on it later.
+    let mut second = crate::common::client(&node, localhost());
+    let of_second = open(&mut second, &[router.address]);
+    session(&mut second, of_second);
+    assert_eq!(at(&mut second, of_second)[0].peers, 1);
+    // Closed, and dropped: the router hears of both.
+    client.close_group(group);
+    assert!(at(&mut client, group).is_empty());
+    drop(second);
+    until(&mut client, |_| router.heard(|said| matches!(said, Said::Left(_))) == 2);
+    assert_eq!(router.heard(is_attach), 2);
+}
+
+#[test]
+fn rt35_a_broken_connection_is_attached_anew_and_the_old_attachment_goes_on_until_then() {
+    let _watchdog = watchdog("attached anew");
+    let router = Router::new();
+    router.tell_members(&[(1, Some(4001))]);
+    let proxy = Proxy::to(router.address);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[proxy.address]);
+    let first = session(&mut client, group);
+    proxy.set(Mode::Closed);
+    proxy.cut();
+    until(&mut client, |it| at(it, group)[0].failure.is_some());
+    client.run_for(Duration::from_millis(100), |_, _| false);
+    assert_eq!(client.context().group_session(group), Some(first), "its packets may still come");
+    proxy.set(Mode::Open);
+    until(&mut client, |it| it.context().group_session(group) != Some(first));
+    session(&mut client, group);
+    assert_eq!(at(&mut client, group)[0].peers, 1);
+    assert_eq!(at(&mut client, group)[0].failure, None);
+    assert_eq!(router.heard(is_attach), 2);
+    assert_eq!(router.heard(|said| *said == Said::Gone { is_broken: true }), 1);
+}
+
+#[test]
+fn rt35_an_attachment_outlives_its_connection_for_ten_seconds_at_most() {
+    let _watchdog = watchdog("outlives");
+    let router = Router::new();
+    router.tell_members(&[(1, Some(4001))]);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[router.address]);
+    session(&mut client, group);
+    drop(router);
+    client.run_for(Duration::from_secs(2), |_, _| false);
+    assert!(client.context().group_session(group).is_some());
+    until(&mut client, |it| it.context().group_session(group).is_none());
+    assert!(!at(&mut client, group)[0].is_member);
+}
+
+#[test]
+fn who_refuses_is_asked_again_and_the_reason_is_seen() {
+    let _watchdog = watchdog("refused");
+    let router = Router::new();
+    router.tell_members(&[]);
+    router.desk().refuses = Some(RefuseCode::NotAuthorised);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[router.address]);
+    let served = serve(&mut client, &[router.address]);
+    let refused = SessionError::RefusedBy(RefuseCode::NotAuthorised);
+    until(&mut client, |it| {
+        at(it, group)[0].failure.as_ref().map(|it| &it.error) == Some(&refused)
+    });
+    until(&mut client, |it| it.context().served_routers(served)[0].failure.is_some());
+    let joining = client.context().served_routers(served).remove(0);
+    assert_eq!(joining.failure.expect("it was there").to_string(), format!("{refused}: no"));
+    router.desk().refuses = None;
+    session(&mut client, group);
+    until(&mut client, |it| it.context().served_routers(served)[0].is_member);
+    // A process that is no router, and one that is not there.
+    let other = crate::common::node(Some(localhost()));
+    let listens = other.local_address().expect("it listens");
+    let nobody = SocketAddr::new(localhost(), 1);
+    let group = open(&mut client, &[listens, nobody]);
+    until(&mut client, |it| at(it, group).iter().all(|at| at.failure.is_some()));
+    let errors: Vec<_> = at(&mut client, group).into_iter().map(|at| at.failure).collect();
+    let errors: Vec<_> = errors.into_iter().flatten().map(|failure| failure.error).collect();
+    let none = SessionError::RefusedBy(RefuseCode::NoSuchEndpoint);
+    assert_eq!(errors, [none, SessionError::Refused]);
+}
+
+#[test]
+fn settings_that_cannot_be_meant_are_refused() {
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let open = |client: &mut Endpoint<Outcomes>, routers: usize, asked_max| {
+        let routers = (0..routers).map(|at| SocketAddr::new(localhost(), 1 + at as u16)).collect();
+        client.open_group(&GroupConfig { routers, asked_max })
+    };
+    assert_eq!(open(&mut client, 0, 1), Err(GroupOpenError::Routers));
+    assert_eq!(open(&mut client, 9, 1), Err(GroupOpenError::Routers));
+    assert_eq!(open(&mut client, 1, 0), Err(GroupOpenError::OutOfRange("asked_max")));
+    let routers = vec![SocketAddr::new(localhost(), 1)];
+    let config = ServeConfig { bound: 4096, routers, ..ServeConfig::default() };
+    assert_eq!(client.serve_group(&config), Err(GroupOpenError::OutOfRange("bound")));
+    for _ in 0..64 {
+        open(&mut client, 1, 1).expect("there is room");
+    }
+    assert_eq!(open(&mut client, 1, 1), Err(GroupOpenError::TooMany));
+    client.detach();
+    assert_eq!(open(&mut client, 1, 1), Err(GroupOpenError::NotAttached));
+}
+
+#[test]
+fn rt38_calls_go_by_the_active_router_with_the_greatest_term() {
+    let _watchdog = watchdog("several routers");
+    let routers = [Router::new(), Router::new(), Router::new()];
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    // The third is told of by the first.
+    let group = open(&mut client, &[routers[0].address, routers[1].address]);
+    routers.iter().for_each(|router| router.tell_members(&[(1, Some(4001))]));
+    session(&mut client, group);
+    routers[0].tell(Told::Routers(routers.iter().map(|router| router.address).collect()));
+    until(&mut client, |it| at(it, group).iter().filter(|at| at.is_member).count() == 3);
+    let by = |client: &mut Endpoint<Outcomes>| client.context().group_session(group);
+    let says = |router: &Router, is_active, term| {
+        router.tell(Told::Active(Active { is_active, term }));
+    };
+    says(&routers[1], true, 5);
+    until(&mut client, |it| at(it, group)[1].is_active);
+    let second = by(&mut client);
+    says(&routers[2], true, 4);
+    until(&mut client, |it| at(it, group)[2].is_active);
+    assert_eq!(by(&mut client), second, "a smaller term changes nothing");
+    says(&routers[2], true, 5);
+    until(&mut client, |it| it.context().group_session(group) != second);
+    let third = by(&mut client);
+    // It drains: the second is the best that does not.
+    routers[2].node.drain();
+    until(&mut client, |it| it.context().group_session(group) == second);
+    // Its connection ends as well.
+    let [first, gone, _third] = routers;
+    let of_first = at(&mut client, group)[0].router;
+    assert_eq!(of_first, first.address);
+    drop(gone);
+    until(&mut client, |it| !matches!(it.context().group_session(group), it if it == second));
+    assert!(by(&mut client).is_some() && by(&mut client) != third);
+}
+
+#[test]
+fn rt34_rt36_workers_know_clients_from_before_and_after_and_confirm_epochs_together() {
+    let _watchdog = watchdog("joined");
+    let router = Router::new();
+    router.tell_clients([(5, true), (6, true)].into_iter());
+    let node = node(None);
+    let mut workers = [client(&node, localhost()), client(&node, localhost())];
+    let served = workers.each_mut().map(|worker| serve(worker, &[router.address]));
+    let peers =
+        |worker: &mut Endpoint<Outcomes>, served| worker.context().served_routers(served)[0].peers;
+    for (worker, served) in workers.iter_mut().zip(served) {
+        until(worker, |it| peers(it, served) == 2);
+    }
+    let is_zero = |said: &Said| *said == Said::Heard(0);
+    until(&mut workers[0], |_| router.heard(is_zero) > 0);
+    router.tell_clients([(5, false), (7, true), (8, true)].into_iter());
+    for (worker, served) in workers.iter_mut().zip(served) {
+        until(worker, |it| peers(it, served) == 3);
+    }
+    // An epoch is confirmed once both take it.
+    router.tell(Told::Epoch { client: None, epoch: epoch(1) });
+    let heard = |router: &Router| router.heard(|said| *said == Said::Heard(1));
+    workers[0].run_for(Duration::from_millis(50), |_, _| false);
+    assert_eq!(heard(&router), 0, "the other has not turned");
+    workers[1].run_for(Duration::from_millis(20), |_, _| false);
+    until(&mut workers[0], |_| heard(&router) == 1);
+    // One has to leave, and joins anew, under other numbers.
+    let joins: Vec<_> = router.desk().said.iter().filter(|said| is_join(said)).cloned().collect();
+    let Said::Join { worker, tag, .. } = joins[0] else { panic!("it is one") };
+    router.desk().epoch = 1;
+    router.expel(Member::Worker(worker));
+    until(&mut workers[0], |_| router.heard(is_join) == 3);
+    let joins: Vec<_> = router.desk().said.iter().filter(|said| is_join(said)).cloned().collect();
+    let Said::Join { worker: later, tag: other, .. } = joins[2] else { panic!("it is one") };
+    assert!(later != worker && other != tag);
+    until(&mut workers[0], |it| peers(it, served[0]) == 3);
+    // They leave.
+    workers[0].leave_served(served[0]);
+    assert!(workers[0].context().served_routers(served[0]).is_empty());
+    let left = |said: &Said| *said == Said::Left(Member::Worker(later));
+    until(&mut workers[1], |_| router.heard(left) == 1);
+}
+
+#[test]
+fn rt35_a_worker_joins_anew_over_the_next_connection() {
+    let _watchdog = watchdog("joined anew");
+    let router = Router::new();
+    let proxy = Proxy::to(router.address);
+    let node = node(None);
+    let mut worker = client(&node, localhost());
+    let served = serve(&mut worker, &[proxy.address]);
+    let is_member = |it: &mut Endpoint<Outcomes>| it.context().served_routers(served)[0].is_member;
+    until(&mut worker, is_member);
+    for times in 2..12 {
+        proxy.cut();
+        until(&mut worker, |_| router.heard(is_join) == times);
+        until(&mut worker, |it| {
+            is_member(it) && it.context().served_routers(served)[0].failure.is_none()
+        });
+    }
+}
+
+#[test]
+fn rt39_what_a_router_tells_is_bounded() {
+    let _watchdog = watchdog("tells much");
+    let router = Router::new();
+    router.tell_clients((0..20_000).map(|client| (client, true)));
+    let node = node(None);
+    let mut worker = client(&node, localhost());
+    let served = serve(&mut worker, &[router.address]);
+    let peers = |it: &mut Endpoint<Outcomes>| it.context().served_routers(served)[0].peers;
+    until(&mut worker, |it| peers(it) == 16 * 1024);
+    // Room comes back with those that go.
+    router.tell_clients((0..10_000).map(|client| (client, false)));
+    until(&mut worker, |it| peers(it) == 6384);
+    let group = open(&mut worker, &[router.address]);
+    let all: Vec<_> = (1..=2000).map(|at| (at, Some(4000 + at))).collect();
+    router.tell_members(&all);
+    until(&mut worker, |it| at(it, group)[0].peers == 1024);
+}
+
+#[test]
+fn a_group_that_is_not_sealed_over_tls_is_refused() {
+    let _watchdog = watchdog("not sealed");
+    let authority = Authority::new("one");
+    let tls = |pem: Pem| TlsConfig { credentials: Credentials::Pem(pem), allow: None };
+    let router = Router::with(Some(tls(authority.pem("router.test"))), 1);
+    let config = NodeConfig { tls: Some(tls(authority.pem("client.test"))), ..Default::default() };
+    let node = Node::start(config).expect("threads are to be had");
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[router.address]);
+    until(&mut client, |it| at(it, group)[0].failure.is_some());
+    let failure = at(&mut client, group).remove(0).failure.expect("it was there");
+    assert!(failure.detail.contains("sealed"), "{failure}");
+    until(&mut client, |_| router.heard(|said| matches!(said, Said::Left(_))) > 0);
+    assert!(client.context().group_session(group).is_none());
+}
