@@ -123,7 +123,13 @@ pub(crate) enum GroupCommand {
     /// The endpoint takes requests of this epoch (RT36).
     EpochTaken { enrolment: EnrolmentId, epoch: u16 },
     /// Send [`Mail::GroupReminder`] after a time.
-    Remind { enrolment: EnrolmentId, reminder: Reminder, after: Duration, from: Arc<Mailbox<Mail>> },
+    Remind {
+        enrolment: EnrolmentId,
+        reminder: Reminder,
+        after: Duration,
+        /// Whom to remind.
+        from: Arc<Mailbox<Mail>>,
+    },
     /// This process is a router from now on.
     Route(Box<dyn GroupRouter>),
     /// The router has something to do.

@@ -17,7 +17,8 @@ use std::sync::{Mutex, MutexGuard};
 use petasos_base::Doorbell;
 use rustix::event::{EventfdFlags, eventfd};
 
-pub(crate) struct Mailbox<T> {
+/// See the module's documentation.
+pub struct Mailbox<T> {
     /// `None` once closed.
     queue: Mutex<Option<VecDeque<T>>>,
     doorbell: Doorbell,
@@ -25,7 +26,11 @@ pub(crate) struct Mailbox<T> {
 }
 
 impl<T> Mailbox<T> {
-    pub(crate) fn new() -> io::Result<Mailbox<T>> {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn new() -> io::Result<Mailbox<T>> {
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Mailbox {
             queue: Mutex::new(Some(VecDeque::new())),
@@ -34,9 +39,11 @@ impl<T> Mailbox<T> {
         })
     }
 
-    /// Posts a message, and wakes the loop if it sleeps. If the loop is gone, the message is
-    /// returned.
-    pub(crate) fn post(&self, message: T) -> Result<(), T> {
+    /// Posts a message, and wakes the loop if it sleeps.
+    ///
+    /// # Errors
+    /// If the loop is gone, the message is returned.
+    pub fn post(&self, message: T) -> Result<(), T> {
         match &mut *self.lock() {
             None => return Err(message),
             Some(queue) => queue.push_back(message),
@@ -46,7 +53,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Makes the loop turn, with or without a message.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         if self.doorbell.ring() {
             self.write();
         }
@@ -54,12 +61,12 @@ impl<T> Mailbox<T> {
 
     /// Whether the doorbell has rung since the last [`Mailbox::take`].
     #[inline]
-    pub(crate) fn has_mail(&self) -> bool {
+    pub fn has_mail(&self) -> bool {
         self.doorbell.has_rung()
     }
 
     /// Swaps `emptied` with the queue of waiting messages.
-    pub(crate) fn take(&self, emptied: &mut VecDeque<T>) {
+    pub fn take(&self, emptied: &mut VecDeque<T>) {
         self.doorbell.answer();
         if let Some(queue) = &mut *self.lock() {
             core::mem::swap(queue, emptied);
@@ -69,35 +76,35 @@ impl<T> Mailbox<T> {
     /// Says that the loop is about to sleep on [`Mailbox::as_fd`]. If this returns false, mail has
     /// arrived and the loop must not sleep. After waking, the loop calls [`Mailbox::rise`].
     #[must_use]
-    pub(crate) fn doze(&self) -> bool {
+    pub fn doze(&self) -> bool {
         self.doorbell.doze()
     }
 
     /// Says that the loop is awake: the eventfd is no longer written.
-    pub(crate) fn rise(&self) {
+    pub fn rise(&self) {
         self.doorbell.rise();
     }
 
     /// From now on the loop counts as asleep: the first message always makes the eventfd readable.
-    pub(crate) fn sleep_always(&self) {
+    pub fn sleep_always(&self) {
         if self.doorbell.sleep_always() {
             self.write();
         }
     }
 
     /// Makes the eventfd readable, without a message.
-    pub(crate) fn ring_outside(&self) {
+    pub fn ring_outside(&self) {
         self.write();
     }
 
     /// Makes the eventfd unreadable until the next wake-up.
-    pub(crate) fn hush(&self) {
+    pub fn hush(&self) {
         // An error means that it was not readable, which is the goal.
         let _ = rustix::io::read(&self.eventfd, &mut [0u8; 8]);
     }
 
     /// Refuses messages from now on, and returns those that wait.
-    pub(crate) fn close(&self) -> VecDeque<T> {
+    pub fn close(&self) -> VecDeque<T> {
         self.lock().take().unwrap_or_default()
     }
 

@@ -212,6 +212,17 @@ impl Plane {
         self.core.drain(worker, is_draining)
     }
 
+    /// Gives a worker no requests yet, or from now on: clients have to know it first (RT36).
+    pub fn hold_back(&mut self, worker: WorkerId, is_new: bool) -> bool {
+        self.core.hold_back(worker, is_new)
+    }
+
+    /// A worker's control connection is lost. It gets nothing until it is heard, and
+    /// [`Event::Gone`] says if that takes too long (RT35). Returns whether it is a member.
+    pub fn disconnect(&mut self, now: Time, worker: WorkerId) -> bool {
+        self.core.handle_disconnect(now, worker)
+    }
+
     /// The members, and their numbers.
     pub fn members(&self) -> impl Iterator<Item = (WorkerId, u16)> {
         self.members.iter().map(|member| (member.id, member.worker))

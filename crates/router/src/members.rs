@@ -143,6 +143,12 @@ impl<T> Router<T> {
         self.change(worker, |worker| worker.is_draining = is_draining)
     }
 
+    /// Gives a worker no requests yet, or from now on if `is_new` is false: clients have to know it
+    /// first (RT36). What only it may take waits for it. Returns whether it is a member.
+    pub fn hold_back(&mut self, worker: WorkerId, is_new: bool) -> bool {
+        self.change(worker, |worker| worker.is_new = is_new)
+    }
+
     /// Gives a worker no more requests, and removes it when nothing is outstanding, which
     /// [`Event::Left`] reports. Returns whether it is a member.
     pub fn handle_leave(&mut self, worker: WorkerId) -> bool {

@@ -82,6 +82,8 @@ pub(crate) struct Worker {
     pub ramp: u8,
     pub ramp_from: Time,
     pub is_draining: bool,
+    /// Not all clients know it yet.
+    pub is_new: bool,
     /// It is removed when nothing is outstanding.
     pub is_leaving: bool,
     /// It was told that it is drained, since the last request.
@@ -125,6 +127,7 @@ impl Worker {
             ramp: 100,
             ramp_from: Time::ZERO,
             is_draining: false,
+            is_new: false,
             is_leaving: false,
             was_drained: false,
             ejected_until: None,
@@ -150,7 +153,7 @@ impl Worker {
         let percent = |of: u32| (of * u32::from(self.ramp)).div_ceil(100);
         let limit = percent(bound.of(self.bound).into()) as u16;
         let share = percent(self.weight.into()) as u8;
-        let is_out = self.is_silent || self.ejected_until.is_some();
+        let is_out = self.is_silent || self.is_new || self.ejected_until.is_some();
         let gets_none = is_out || self.is_draining || self.is_leaving;
         (self.limit, self.share) = (if gets_none { 0 } else { limit }, share);
     }

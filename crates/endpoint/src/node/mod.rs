@@ -220,6 +220,11 @@ impl Node {
         self.inner.local
     }
 
+    /// Whether its control connections are over TLS.
+    pub fn is_secured(&self) -> bool {
+        self.inner.shared.guard.is_secured()
+    }
+
     /// What the node has refused so far, and what it has resumed.
     pub fn stats(&self) -> NodeStats {
         self.inner.shared.refused.read()
@@ -242,11 +247,30 @@ impl Node {
 
     /// Lets the router do what is due: see [`GroupRouter::turn`].
     pub fn turn_router(&self) {
-        let _ = self.inner.shared.commands.post(Command::Group(GroupCommand::TurnRouter));
+        self.router_waker().wake();
+    }
+
+    /// Does the same from other threads, which do not keep the node alive by that.
+    pub fn router_waker(&self) -> RouterWaker {
+        RouterWaker(Arc::downgrade(&self.inner.shared))
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
+    }
+}
+
+/// Wakes the router of a node: see [`Node::turn_router`].
+#[derive(Clone)]
+pub struct RouterWaker(Weak<Shared>);
+
+impl RouterWaker {
+    /// Lets the router do what is due. Nothing happens if the node has ended.
+    pub fn wake(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            // If the thread is gone there is nothing to do.
+            let _ = shared.commands.post(Command::Group(GroupCommand::TurnRouter));
+        }
     }
 }
 

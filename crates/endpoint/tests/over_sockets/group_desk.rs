@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use petasos_base::Time;
 use petasos_control::{DataAddress, Epoch};
 use petasos_endpoint::group_router::{
-    Active, ClientChange, GroupEvent, GroupPeer, GroupRouter, Leave, Member, MemberChange,
-    MemberState, PeerLink, Refusal, RouterAnswer, RouterAnswers, TellError, Told,
+    Active, ClientChange, GroupEvent, GroupPeer, GroupRouter, JoinParams, Leave, Member,
+    MemberChange, MemberState, PeerLink, Refusal, RouterAnswer, RouterAnswers, TellError, Told,
 };
 use petasos_endpoint::{AttachGrant, JoinGrant, Node, NodeConfig, RefuseCode, TlsConfig};
 
@@ -132,6 +132,35 @@ impl Desk {
         self.standing.insert(member, (link, tag));
         (member, tag)
     }
+
+    fn join(
+        &mut self,
+        link: PeerLink,
+        params: &JoinParams,
+        address: DataAddress,
+    ) -> Result<JoinGrant, Refusal> {
+        if let Some(code) = self.refuses {
+            return Err(Refusal { code, detail: petasos_control::Text::new("no") });
+        }
+        let (member, tag) = self.next(link, |number| Member::Worker(number as u16));
+        let Member::Worker(worker) = member else { unreachable!("it is one") };
+        self.said.push(Said::Join { worker, session: params.session, tag: params.tag });
+        Ok(JoinGrant {
+            worker,
+            session: 1,
+            tag,
+            secret: 7,
+            payload_bytes: PAYLOAD,
+            clients_max: 20_000,
+            beat_us: 20_000,
+            hole_us: 2_000,
+            claim_us: 20_000,
+            cipher: None,
+            epoch: epoch(self.epoch),
+            source: address,
+            feedback: address,
+        })
+    }
 }
 
 impl GroupRouter for AtDesk {
@@ -173,33 +202,8 @@ impl GroupRouter for AtDesk {
                 RouterAnswer::Attach { id, result: granted }
             }
             GroupEvent::JoinRequested { id, params } => {
-                let refused =
-                    |code| Err(Refusal { code, detail: petasos_control::Text::new("no") });
-                let granted = desk.refuses.map_or_else(
-                    || {
-                        let (member, tag) = desk.next(peer.link, |it| Member::Worker(it as u16));
-                        let Member::Worker(worker) = member else { unreachable!("it is one") };
-                        let (session, own) = (params.session, params.tag);
-                        desk.said.push(Said::Join { worker, session, tag: own });
-                        Ok(JoinGrant {
-                            worker,
-                            session: 1,
-                            tag,
-                            secret: 7,
-                            payload_bytes: PAYLOAD,
-                            clients_max: 20_000,
-                            beat_us: 20_000,
-                            hole_us: 2_000,
-                            claim_us: 20_000,
-                            cipher: None,
-                            epoch: epoch(desk.epoch),
-                            source: address,
-                            feedback: address,
-                        })
-                    },
-                    refused,
-                );
-                RouterAnswer::Join { id, result: granted }
+                let result = desk.join(peer.link, &params, address);
+                RouterAnswer::Join { id, result }
             }
             GroupEvent::EpochHeard { epoch } => return desk.said.push(Said::Heard(epoch)),
             GroupEvent::Left { leave } => return desk.said.push(Said::Left(leave.member)),

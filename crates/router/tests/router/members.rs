@@ -122,6 +122,26 @@ fn a_worker_drains_by_command_and_by_its_own_word() {
 }
 
 #[test]
+fn rt36_a_new_worker_is_waited_for_until_clients_know_it() {
+    let (mut bench, workers) = Bench::with_workers(&Config::default(), &[2]);
+    assert!(bench.router.hold_back(workers[0], true));
+    bench.requests(0..2);
+    assert_eq!((bench.tokens(), bench.router.waiting()), (vec![], 2), "nobody is refused");
+    assert!(bench.router.hold_back(workers[0], false));
+    assert_eq!(bench.tokens(), [0, 1]);
+    assert_eq!(bench.events(), []);
+    // Of several, the others get what comes meanwhile.
+    let second = bench.join(8, 100);
+    bench.router.hold_back(second, true);
+    bench.requests(2..4);
+    assert_eq!(bench.tokens(), [], "the first is full");
+    bench.tell(workers[0], 2, 2, 2);
+    assert_eq!(bench.tokens(), [2, 3]);
+    bench.router.handle_end(second);
+    assert!(!bench.router.hold_back(second, false), "it is no member");
+}
+
+#[test]
 fn a_worker_leaves_when_it_has_nothing_left() {
     let (mut bench, workers) = Bench::with_workers(&Config::default(), &[2]);
     bench.router.set_primary(Some(workers[0]));

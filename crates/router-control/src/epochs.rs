@@ -1,0 +1,147 @@
+//! Epochs of a group, as its router counts them (RT30): when a new one begins, whom it was told,
+//! and how long the one before is taken. Pure: time is an argument.
+
+use core::time::Duration;
+
+use petasos_base::Time;
+use petasos_wire::EPOCHS;
+
+/// How long workers have to confirm an epoch before clients are told.
+const CONFIRM: Duration = Duration::from_secs(1);
+
+/// How often secrets change, and how long two are taken (RT30).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochTimes {
+    /// Until a new one begins. Longer than `overlap` and two seconds.
+    pub epoch: Duration,
+    /// How long the one before is taken once clients were told.
+    pub overlap: Duration,
+}
+
+impl Default for EpochTimes {
+    fn default() -> EpochTimes {
+        EpochTimes { epoch: Duration::from_secs(60), overlap: Duration::from_secs(10) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Workers are told; clients will be, by this time.
+    Workers(Time),
+    /// Clients are told, too; the one before is taken until then.
+    Both(Time),
+    /// There is one.
+    Alone,
+}
+
+/// What follows from the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EpochChange {
+    /// Which epochs are taken: the newest, and the one before.
+    Taken(u16, Option<u16>),
+    /// Clients are to be told.
+    TellClients,
+}
+
+#[derive(Debug)]
+pub(crate) struct Epochs {
+    times: EpochTimes,
+    newest: u16,
+    /// How many have begun.
+    begun: u64,
+    phase: Phase,
+    next_at: Time,
+}
+
+impl Epochs {
+    pub(crate) fn new(times: EpochTimes, now: Time) -> Epochs {
+        Epochs { times, newest: 0, begun: 1, phase: Phase::Alone, next_at: now + times.epoch }
+    }
+
+    /// What workers are told.
+    pub(crate) fn newest(&self) -> u16 {
+        self.newest
+    }
+
+    /// What clients are told.
+    pub(crate) fn of_clients(&self) -> u16 {
+        match self.phase {
+            Phase::Workers(_) => self.before(),
+            _ => self.newest,
+        }
+    }
+
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    fn before(&self) -> u16 {
+        self.newest.wrapping_sub(1) % EPOCHS
+    }
+
+    /// Does what is due. `all_heard`: the workers that are heard have confirmed the newest.
+    pub(crate) fn turn(&mut self, now: Time, all_heard: bool) -> Option<EpochChange> {
+        match self.phase {
+            Phase::Workers(at) if all_heard || at <= now => {
+                self.phase = Phase::Both(now + self.times.overlap);
+                Some(EpochChange::TellClients)
+            }
+            Phase::Both(at) if at <= now => {
+                self.phase = Phase::Alone;
+                Some(EpochChange::Taken(self.newest, None))
+            }
+            Phase::Alone if self.next_at <= now => {
+                self.newest = (self.newest + 1) % EPOCHS;
+                self.begun += 1;
+                self.next_at = now + self.times.epoch;
+                self.phase = Phase::Workers(now + CONFIRM);
+                Some(EpochChange::Taken(self.newest, Some(self.before())))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn next_timeout(&self) -> Time {
+        match self.phase {
+            Phase::Workers(at) | Phase::Both(at) => at,
+            Phase::Alone => self.next_at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rt30_workers_hear_first_and_the_one_before_is_taken_for_a_while() {
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let times = EpochTimes::default();
+        let mut epochs = Epochs::new(times, at(0));
+        assert_eq!(epochs.turn(at(59_999), true), None);
+        assert_eq!(epochs.turn(at(60_000), true), Some(EpochChange::Taken(1, Some(0))));
+        assert_eq!((epochs.newest(), epochs.of_clients()), (1, 0));
+        assert_eq!(epochs.turn(at(60_500), false), None);
+        assert_eq!(epochs.turn(at(61_000), false), Some(EpochChange::TellClients));
+        assert_eq!((epochs.newest(), epochs.of_clients()), (1, 1));
+        assert_eq!(epochs.turn(at(70_999), true), None);
+        assert_eq!(epochs.turn(at(71_000), true), Some(EpochChange::Taken(1, None)));
+        assert_eq!(epochs.next_timeout(), at(120_000));
+        assert_eq!(epochs.turn(at(120_000), false), Some(EpochChange::Taken(2, Some(1))));
+        assert_eq!(epochs.turn(at(120_001), true), Some(EpochChange::TellClients), "all did");
+        assert_eq!(epochs.begun(), 3);
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let mut epochs = Epochs::new(EpochTimes::default(), Time::ZERO);
+        let mut now = Time::ZERO;
+        for _ in 0..EPOCHS {
+            now = now + Duration::from_secs(60);
+            assert!(matches!(epochs.turn(now, true), Some(EpochChange::Taken(_, Some(_)))));
+            epochs.turn(now, true);
+            epochs.turn(now + Duration::from_secs(10), true);
+        }
+        assert_eq!((epochs.newest(), epochs.before()), (0, EPOCHS - 1));
+    }
+}

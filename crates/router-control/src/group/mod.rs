@@ -1,0 +1,376 @@
+//! The router's part of the control protocol: who is a client or worker of the group.
+//!
+//! Threat model: anybody who may dial can ask. A client is bounded by its holder's half of all
+//! clients (RT39), and its packets go to the address of its own connection (C20); a worker is
+//! allowed by name. What they make the router keep goes with their connection, after `outlive`.
+//! Numbers are not given to others before two epochs have begun since (RT28).
+//!
+//! Invariants:
+//! - a client or worker of the tables has a place in the plane, and is in a link's list exactly as
+//!   long as its connection stands;
+//! - what the plane was asked is `pending` until it has answered, also if its asker is gone.
+
+mod clients;
+mod workers;
+
+use core::time::Duration;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use petasos_base::Time;
+use petasos_base::sync::{AtomicU64, Ordering};
+use petasos_control::{AttachGrant, DataAddress, JoinGrant, RefuseCode};
+use petasos_endpoint::Mailbox;
+use petasos_endpoint::group_router::{
+    AttachParams, GroupEvent, GroupPeer, GroupRouter, JoinParams, Leave, Member, MemberState,
+    PeerLink, RouterAnswer, RouterAnswers, TellError, Told,
+};
+use petasos_router::WorkerId;
+use petasos_router_plane::TableError;
+use petasos_tls::Holder;
+
+use crate::change_log::ChangeLog;
+use crate::config::GroupSettings;
+use crate::epochs::{EpochChange, Epochs};
+use crate::links::{Link, Tables};
+use crate::plane_thread::{PlaneCommand, PlaneReply, Replies, Ticket};
+
+/// Until a worker gets requests, so that clients know it first (RT36).
+const ADMIT_AFTER: Duration = Duration::from_millis(50);
+
+/// What a router has refused.
+#[derive(Debug, Default)]
+pub struct Refused {
+    /// Attempts to attach.
+    pub attaches: AtomicU64,
+    /// Attempts to join.
+    pub joins: AtomicU64,
+}
+
+struct Client {
+    link: Option<PeerLink>,
+    tag: u32,
+    holder: Holder,
+    /// Without a connection: how long it stays.
+    until: Time,
+}
+
+struct Worker {
+    link: Option<PeerLink>,
+    id: WorkerId,
+    tag: u32,
+    key: WorkerKey,
+    until: Time,
+}
+
+/// Who keeps its number when it joins anew (RT34).
+type WorkerKey = (u64, Vec<String>, SocketAddr);
+
+/// What the plane was asked, for whom.
+enum Pending {
+    Attach { link: PeerLink, id: u64, params: AttachParams },
+    Join { link: PeerLink, id: u64, params: JoinParams, number: u16, key: WorkerKey },
+}
+
+/// An answer that waits until others were told (RT29).
+enum Ready {
+    Attach { link: PeerLink, id: u64, grant: AttachGrant, passes: u32 },
+    Join { link: PeerLink, id: u64, grant: JoinGrant, clients: u64 },
+}
+
+/// See the module's documentation.
+pub(crate) struct Group {
+    settings: GroupSettings,
+    data: DataAddress,
+    plane: Arc<Mailbox<PlaneCommand>>,
+    replies: Arc<Replies>,
+    refused: Arc<Refused>,
+    links: BTreeMap<PeerLink, Link>,
+    clients: BTreeMap<u32, Client>,
+    workers: BTreeMap<u16, Worker>,
+    client_log: ChangeLog<u32, Vec<String>>,
+    member_log: ChangeLog<u16, MemberState>,
+    pending: BTreeMap<Ticket, Pending>,
+    next_ticket: Ticket,
+    ready: Vec<Ready>,
+    /// Numbers that are held back, and when how many epochs had begun.
+    held: VecDeque<(u64, Member)>,
+    /// Numbers of workers that are held back, by whom they may be taken again.
+    former: HashMap<WorkerKey, u16>,
+    admit: VecDeque<(Time, WorkerId)>,
+    epochs: Epochs,
+    /// Who has to leave.
+    expelled: Vec<(PeerLink, Leave)>,
+}
+
+impl Group {
+    pub(crate) fn new(
+        settings: GroupSettings,
+        data: DataAddress,
+        (plane, replies): (Arc<Mailbox<PlaneCommand>>, Arc<Replies>),
+        refused: Arc<Refused>,
+        now: Time,
+    ) -> Group {
+        let epochs = Epochs::new(settings.epochs, now);
+        Group {
+            settings,
+            data,
+            plane,
+            replies,
+            refused,
+            links: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            client_log: ChangeLog::new(),
+            member_log: ChangeLog::new(),
+            pending: BTreeMap::new(),
+            next_ticket: 0,
+            ready: Vec::new(),
+            held: VecDeque::new(),
+            former: HashMap::new(),
+            admit: VecDeque::new(),
+            epochs,
+            expelled: Vec::new(),
+        }
+    }
+
+    fn command(&self, command: PlaneCommand) {
+        // If the plane's thread is gone, so is the router.
+        let _ = self.plane.post(command);
+    }
+
+    fn ask(&mut self, pending: Pending, command: impl FnOnce(Ticket) -> PlaneCommand) {
+        self.next_ticket += 1;
+        self.pending.insert(self.next_ticket, pending);
+        self.command(command(self.next_ticket));
+    }
+}
+
+/// What time brings.
+impl Group {
+    fn payload_bytes(&self) -> u16 {
+        self.settings.plane.payload_bytes as u16
+    }
+
+    fn on_reply(&mut self, now: Time, reply: PlaneReply, answers: &mut RouterAnswers) {
+        let ticket = match &reply {
+            PlaneReply::Attached { ticket, .. } | PlaneReply::Joined { ticket, .. } => *ticket,
+            PlaneReply::Worker(event) => return self.on_worker_event(*event),
+        };
+        match (self.pending.remove(&ticket), reply) {
+            (Some(Pending::Attach { link, id, params }), PlaneReply::Attached { result, .. }) => {
+                self.on_attached((link, id, params), result, answers);
+            }
+            (
+                Some(Pending::Join { link, id, params, number, key }),
+                PlaneReply::Joined { result, .. },
+            ) => self.on_joined((link, id), (params, number, key), (now, result), answers),
+            _ => unreachable!("the plane answers what it was asked"),
+        }
+    }
+
+    /// Gives the answers for which everybody has been told who had to be (RT29).
+    fn give_ready(&mut self, answers: &mut RouterAnswers) {
+        for ready in core::mem::take(&mut self.ready) {
+            match ready {
+                Ready::Attach { link, id, grant, passes: 0 } => {
+                    // Workers hear of it first: at the end of this turn.
+                    self.ready.push(Ready::Attach { link, id, grant, passes: 1 });
+                }
+                Ready::Attach { link, id, grant, .. } => {
+                    let Some(at) = self.links.get_mut(&link) else { continue };
+                    at.clients.insert(grant.client, grant.epoch.number);
+                    let result = Ok((grant, self.settings.active));
+                    answers.push((link, RouterAnswer::Attach { id, result }));
+                }
+                Ready::Join { link, id, grant, clients } => {
+                    let Some(at) = self.links.get_mut(&link) else { continue };
+                    if at.clients_told < clients {
+                        self.ready.push(Ready::Join { link, id, grant, clients });
+                        continue;
+                    }
+                    at.joining -= 1;
+                    at.workers.push(grant.worker);
+                    at.epoch_told = Some(at.epoch_told.map_or(grant.epoch.number, |told| told));
+                    answers.push((link, RouterAnswer::Join { id, result: Ok(grant) }));
+                }
+            }
+        }
+    }
+
+    fn end_outlived(&mut self, now: Time) {
+        let clients = self.clients.iter().filter(|(_, client)| client.until <= now);
+        for client in clients.map(|(client, _)| *client).collect::<Vec<_>>() {
+            self.end_client(client);
+        }
+        let workers = self.workers.iter().filter(|(_, worker)| worker.until <= now);
+        for worker in workers.map(|(worker, _)| *worker).collect::<Vec<_>>() {
+            self.end_worker(worker);
+        }
+    }
+
+    /// Numbers may be others' once two epochs have begun since they were in use (RT28).
+    fn give_numbers_back(&mut self) {
+        while let Some((begun, member)) = self.held.front().copied()
+            && self.epochs.begun() >= begun + 2
+        {
+            self.held.pop_front();
+            match member {
+                Member::Client(client) => {
+                    self.client_log.forget(client);
+                    self.command(PlaneCommand::GiveBack { client });
+                }
+                Member::Worker(worker) => {
+                    self.member_log.forget(worker);
+                    self.former.retain(|_, number| *number != worker);
+                }
+            }
+        }
+    }
+
+    fn turn_epochs(&mut self, now: Time) {
+        let newest = self.epochs.newest();
+        let with_workers = self.links.values().filter(|link| !link.workers.is_empty());
+        let all_heard = with_workers.map(|link| link.epoch_heard).all(|it| it == Some(newest));
+        if let Some(EpochChange::Taken(newest, before)) = self.epochs.turn(now, all_heard) {
+            self.command(PlaneCommand::SetEpochs(newest, before));
+        }
+        self.give_numbers_back();
+    }
+
+    fn next_timeout(&self, now: Time) -> Time {
+        if self.ready.iter().any(|ready| matches!(ready, Ready::Attach { .. })) {
+            return now;
+        }
+        let clients = self.clients.values().map(|client| client.until);
+        let workers = self.workers.values().map(|worker| worker.until);
+        let admit = self.admit.front().map_or(Time::NEVER, |(at, _)| *at);
+        let until = clients.chain(workers).min().unwrap_or(Time::NEVER);
+        until.min(admit).min(self.epochs.next_timeout())
+    }
+}
+
+impl GroupRouter for Group {
+    fn on_event(
+        &mut self,
+        _: Time,
+        peer: &GroupPeer,
+        event: GroupEvent,
+        answers: &mut RouterAnswers,
+    ) {
+        let link = peer.link;
+        self.links.entry(link).or_insert_with(|| Link::new(peer.clone()));
+        match event {
+            GroupEvent::AttachRequested { id, params } => {
+                if let Err(code) = self.on_attach(link, id, params) {
+                    self.refused.attaches.fetch_add(1, Ordering::Relaxed);
+                    answers.push((link, RouterAnswer::Attach { id, result: Err(code) }));
+                }
+            }
+            GroupEvent::JoinRequested { id, params } => {
+                if let Err(refusal) = self.on_join(link, id, params) {
+                    self.refused.joins.fetch_add(1, Ordering::Relaxed);
+                    answers.push((link, RouterAnswer::Join { id, result: Err(refusal) }));
+                }
+            }
+            GroupEvent::PlaceRequested { id, .. } => {
+                // Nobody has a dial port yet (RT37).
+                let result = Err(RefuseCode::SessionsFull);
+                answers.push((link, RouterAnswer::Place { id, result }));
+            }
+            GroupEvent::EpochHeard { epoch } => {
+                self.links.get_mut(&link).expect("it was just there").epoch_heard = Some(epoch);
+            }
+            GroupEvent::Left { leave } => match leave.member {
+                Member::Client(client) if self.is_of(link, leave) => self.end_client(client),
+                Member::Worker(worker) if self.is_of(link, leave) => self.end_worker(worker),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn on_gone(&mut self, now: Time, link: PeerLink, is_broken: bool) {
+        let Some(gone) = self.links.remove(&link) else { return };
+        let until = if is_broken { now + self.settings.outlive } else { now };
+        for client in self.clients.values_mut().filter(|it| it.link == Some(link)) {
+            (client.link, client.until) = (None, until);
+        }
+        for worker in self.workers.values_mut().filter(|it| it.link == Some(link)) {
+            (worker.link, worker.until) = (None, until);
+        }
+        for number in gone.workers {
+            if let Some(worker) = self.workers.get(&number) {
+                self.command(PlaneCommand::Disconnect(worker.id));
+            }
+        }
+        self.expelled.retain(|(to, _)| *to != link);
+    }
+
+    fn tell(&mut self, peer: &GroupPeer, tell: &mut dyn FnMut(Told) -> Result<(), TellError>) {
+        let Some(link) = self.links.get_mut(&peer.link) else { return };
+        let tables = Tables {
+            members: &self.member_log,
+            clients: &self.client_log,
+            epochs: (self.epochs.newest(), self.epochs.of_clients()),
+            routers: &self.settings.routers,
+        };
+        match link.tell(&tables, tell) {
+            // It is asked again when there is room.
+            Ok(()) | Err(TellError::Backlogged) => {}
+            Err(error) => tracing::debug!(%error, "a member was not told"),
+        }
+    }
+
+    fn turn(&mut self, now: Time, answers: &mut RouterAnswers) -> Time {
+        let replies = {
+            let mut replies = self.replies.lock().expect("nothing panics under the lock");
+            core::mem::take(&mut *replies)
+        };
+        for reply in replies {
+            self.on_reply(now, reply, answers);
+        }
+        self.turn_epochs(now);
+        self.end_outlived(now);
+        while let Some((_, id)) = self.admit.pop_front_if(|(at, _)| *at <= now) {
+            self.command(PlaneCommand::Admit(id));
+        }
+        self.give_ready(answers);
+        let expelled = self.expelled.drain(..);
+        answers.extend(expelled.map(|(link, leave)| (link, RouterAnswer::Leave(leave))));
+        self.next_timeout(now)
+    }
+}
+
+impl Group {
+    /// Whether a member is one of this connection, by this tag.
+    fn is_of(&self, link: PeerLink, leave: Leave) -> bool {
+        let (of, tag) = match leave.member {
+            Member::Client(client) => match self.clients.get(&client) {
+                Some(client) => (client.link, client.tag),
+                None => return false,
+            },
+            Member::Worker(worker) => match self.workers.get(&worker) {
+                Some(worker) => (worker.link, worker.tag),
+                None => return false,
+            },
+        };
+        of == Some(link) && tag == leave.tag
+    }
+}
+
+/// The data address of a peer: one of its own (C20).
+fn own_address(address: &DataAddress, peer: IpAddr) -> Result<SocketAddr, RefuseCode> {
+    let ip = address.ip.unwrap_or(peer).to_canonical();
+    let is_own = ip == peer.to_canonical() || ip.is_loopback() && peer.is_loopback();
+    if !is_own { Err(RefuseCode::NotAuthorised) } else { Ok(SocketAddr::new(ip, address.port)) }
+}
+
+fn code(error: &TableError) -> RefuseCode {
+    match error {
+        TableError::Full => RefuseCode::SessionsFull,
+        TableError::Unreachable(_) => RefuseCode::IncompatibleParameters,
+        _ => RefuseCode::Internal,
+    }
+}

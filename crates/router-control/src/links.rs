@@ -1,0 +1,162 @@
+//! Connections to clients and workers: what each has been told (RT36).
+
+use std::collections::BTreeMap;
+
+use petasos_control::BODY_BYTES_MAX;
+use petasos_endpoint::group_router::{
+    ClientChange, Epoch, GroupPeer, MemberChange, MemberState, TellError, Told,
+};
+use petasos_tls::Holder;
+
+use crate::change_log::ChangeLog;
+
+/// The longest entry of a roster: number, state and an IPv6 address.
+const MEMBER_BYTES_MAX: usize = 2 + 1 + 19;
+
+/// What everybody may be told.
+pub(crate) struct Tables<'a> {
+    pub(crate) members: &'a ChangeLog<u16, MemberState>,
+    pub(crate) clients: &'a ChangeLog<u32, Vec<String>>,
+    /// Of workers, and of clients.
+    pub(crate) epochs: (u16, u16),
+    pub(crate) routers: &'a [std::net::SocketAddr],
+}
+
+/// A connection.
+pub(crate) struct Link {
+    pub(crate) peer: GroupPeer,
+    pub(crate) holder: Holder,
+    /// Its clients, each with the epoch that it was told.
+    pub(crate) clients: BTreeMap<u32, u16>,
+    /// Its workers.
+    pub(crate) workers: Vec<u16>,
+    /// Attempts to join that are not answered.
+    pub(crate) joining: usize,
+    /// The newest changes that were told.
+    pub(crate) members_told: Option<u64>,
+    pub(crate) clients_told: u64,
+    /// The epoch that its workers were told, and the one that they have confirmed.
+    pub(crate) epoch_told: Option<u16>,
+    pub(crate) epoch_heard: Option<u16>,
+    routers_told: bool,
+}
+
+impl Link {
+    pub(crate) fn new(peer: GroupPeer) -> Link {
+        let holder = Holder::of(peer.ip, peer.identity.as_deref());
+        Link {
+            peer,
+            holder,
+            clients: BTreeMap::new(),
+            workers: Vec::new(),
+            joining: 0,
+            members_told: None,
+            clients_told: 0,
+            epoch_told: None,
+            epoch_heard: None,
+            routers_told: false,
+        }
+    }
+
+    /// The names that its peer has proved.
+    pub(crate) fn names(&self) -> &[String] {
+        self.peer.identity.as_deref().map_or(&[], |identity| &identity.names)
+    }
+
+    /// Tells what is to be told, as far as there is room.
+    ///
+    /// # Errors
+    /// There is no room for more.
+    pub(crate) fn tell(
+        &mut self,
+        tables: &Tables<'_>,
+        tell: &mut dyn FnMut(Told) -> Result<(), TellError>,
+    ) -> Result<(), TellError> {
+        if !self.workers.is_empty() || self.joining > 0 {
+            self.tell_clients(tables, tell)?;
+        }
+        if !self.clients.is_empty() {
+            self.tell_members(tables, tell)?;
+        }
+        let (of_workers, of_clients) = tables.epochs;
+        if !self.workers.is_empty() && self.epoch_told != Some(of_workers) {
+            tell(Told::Epoch { client: None, epoch: epoch(of_workers) })?;
+            self.epoch_told = Some(of_workers);
+        }
+        for (client, told) in &mut self.clients {
+            if *told != of_clients {
+                tell(Told::Epoch { client: Some(*client), epoch: epoch(of_clients) })?;
+                *told = of_clients;
+            }
+        }
+        let has_members = !self.workers.is_empty() || !self.clients.is_empty();
+        if has_members && !self.routers_told && !tables.routers.is_empty() {
+            tell(Told::Routers(tables.routers.to_vec()))?;
+            self.routers_told = true;
+        }
+        Ok(())
+    }
+
+    fn tell_members(
+        &mut self,
+        tables: &Tables<'_>,
+        tell: &mut dyn FnMut(Told) -> Result<(), TellError>,
+    ) -> Result<(), TellError> {
+        // An empty roster is told as well: the attachment can be used then.
+        while self.members_told.is_none_or(|told| told < tables.members.version()) {
+            let since = self.members_told.unwrap_or(0);
+            let changes = tables.members.since(since).take(BODY_BYTES_MAX / MEMBER_BYTES_MAX);
+            let mut told = tables.members.version();
+            let mut entries = Vec::new();
+            let mut changes = changes.peekable();
+            while let Some((version, worker, state)) = changes.next() {
+                let state = state.copied().unwrap_or(MemberState::Gone);
+                entries.push(MemberChange { worker, state });
+                if changes.peek().is_none() && version < told {
+                    told = version;
+                }
+            }
+            tell(Told::Members(entries))?;
+            self.members_told = Some(told);
+        }
+        Ok(())
+    }
+
+    fn tell_clients(
+        &mut self,
+        tables: &Tables<'_>,
+        tell: &mut dyn FnMut(Told) -> Result<(), TellError>,
+    ) -> Result<(), TellError> {
+        while self.clients_told < tables.clients.version() {
+            let (mut entries, mut bytes) = (Vec::new(), 0);
+            let mut told = tables.clients.version();
+            for (version, client, names) in tables.clients.since(self.clients_told) {
+                let names = names.cloned();
+                bytes += entry_bytes(names.as_deref());
+                if bytes > BODY_BYTES_MAX && !entries.is_empty() {
+                    break;
+                }
+                entries.push(ClientChange { client, names });
+                told = version;
+            }
+            if entries.is_empty() {
+                // What was left of the changes is forgotten.
+                self.clients_told = tables.clients.version();
+                return Ok(());
+            }
+            tell(Told::Clients(entries))?;
+            self.clients_told = told;
+        }
+        Ok(())
+    }
+}
+
+fn entry_bytes(names: Option<&[String]>) -> usize {
+    let names = names.unwrap_or_default().iter().map(|name| 2 + name.len());
+    4 + 1 + 2 + names.sum::<usize>()
+}
+
+/// An epoch of a group that is not sealed, and whose messages are in any encoding but the native.
+pub(crate) fn epoch(number: u16) -> Epoch {
+    Epoch { number, allows_native: false, binds_anew: false, secret: None }
+}

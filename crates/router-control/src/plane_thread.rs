@@ -1,0 +1,156 @@
+//! The thread of a router's plane: it turns, sleeps when there is nothing, and does what the
+//! control thread wants of its tables.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use core::time::Duration;
+
+use petasos_base::{Clock, Time};
+use petasos_endpoint::{Mailbox, RouterWaker};
+use petasos_netio::PacketIo;
+use petasos_netio_udp::UdpIo;
+use petasos_router::{Event, WorkerId};
+use petasos_router_plane::{ClientAttached, MemberJoin, MemberJoined, Plane, TableError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Names a question to the plane.
+pub(crate) type Ticket = u64;
+
+/// From the control thread.
+pub(crate) enum PlaneCommand {
+    Attach {
+        ticket: Ticket,
+        address: SocketAddr,
+    },
+    Detach {
+        client: u32,
+    },
+    GiveBack {
+        client: u32,
+    },
+    Join {
+        ticket: Ticket,
+        joining: MemberJoin,
+    },
+    /// It may be given requests.
+    Admit(WorkerId),
+    Disconnect(WorkerId),
+    End(WorkerId),
+    SetEpochs(u16, Option<u16>),
+    Stop,
+}
+
+/// To the control thread.
+pub(crate) enum PlaneReply {
+    Attached { ticket: Ticket, result: Result<ClientAttached, TableError> },
+    Joined { ticket: Ticket, result: Result<MemberJoined, TableError> },
+    Worker(Event),
+}
+
+/// Where replies are left.
+pub(crate) type Replies = Mutex<VecDeque<PlaneReply>>;
+
+pub(crate) struct PlaneThread {
+    pub(crate) plane: Plane,
+    pub(crate) io: UdpIo,
+    pub(crate) commands: Arc<Mailbox<PlaneCommand>>,
+    pub(crate) replies: Arc<Replies>,
+    pub(crate) waker: RouterWaker,
+    /// How long to spin before a sleep.
+    pub(crate) spin: Duration,
+}
+
+impl PlaneThread {
+    pub(crate) fn run(mut self) {
+        let clock = Clock::system();
+        let mut commands = VecDeque::new();
+        let mut idle_since = None;
+        loop {
+            let now = clock.now();
+            if self.commands.has_mail() {
+                self.commands.take(&mut commands);
+            }
+            for command in commands.drain(..) {
+                if matches!(command, PlaneCommand::Stop) {
+                    return;
+                }
+                self.obey(now, command);
+            }
+            let is_busy = self.plane.turn(&mut self.io, now);
+            self.tell_events();
+            if is_busy {
+                idle_since = None;
+            } else if now - *idle_since.get_or_insert(now) >= self.spin {
+                self.sleep(&clock);
+                idle_since = None;
+            }
+        }
+    }
+
+    fn obey(&mut self, now: Time, command: PlaneCommand) {
+        match command {
+            PlaneCommand::Attach { ticket, address } => {
+                let result = self.plane.attach(&mut self.io, address);
+                self.reply(PlaneReply::Attached { ticket, result });
+            }
+            PlaneCommand::Join { ticket, joining } => {
+                let result = self.plane.join(&mut self.io, now, &joining);
+                if let Ok(joined) = &result {
+                    // Nobody knows it yet (RT36).
+                    self.plane.hold_back(joined.id, true);
+                }
+                self.reply(PlaneReply::Joined { ticket, result });
+            }
+            PlaneCommand::Detach { client } => drop(self.plane.detach(&mut self.io, client)),
+            PlaneCommand::GiveBack { client } => drop(self.plane.give_back(client)),
+            PlaneCommand::Admit(id) => drop(self.plane.hold_back(id, false)),
+            PlaneCommand::Disconnect(id) => drop(self.plane.disconnect(now, id)),
+            PlaneCommand::End(id) => drop(self.plane.end(&mut self.io, id)),
+            PlaneCommand::SetEpochs(newest, before) => self.plane.set_epochs(newest, before),
+            PlaneCommand::Stop => unreachable!("it ends the loop"),
+        }
+    }
+
+    fn tell_events(&mut self) {
+        while let Some(event) = self.plane.poll_event() {
+            if let Event::Gone { worker, .. } | Event::Left { worker } = event {
+                self.plane.end(&mut self.io, worker);
+            }
+            self.reply(PlaneReply::Worker(event));
+        }
+    }
+
+    fn reply(&self, reply: PlaneReply) {
+        self.replies.lock().expect("nothing panics under the lock").push_back(reply);
+        self.waker.wake();
+    }
+
+    /// Sleeps until something arrives or is due.
+    fn sleep(&mut self, clock: &Clock) {
+        let now = clock.now();
+        let wake_at = self.plane.next_turn_at(now);
+        let wait_ns = wake_at.nanos_since(now);
+        if wait_ns == 0 || !self.io.prepare_to_sleep() || !self.commands.doze() {
+            return;
+        }
+        let timeout = (wake_at != Time::NEVER).then(|| timespec_of(wait_ns));
+        let packets = self.io.descriptor().expect("sockets have descriptors");
+        let mut fds = [
+            PollFd::from_borrowed_fd(packets, PollFlags::IN),
+            PollFd::new(self.commands.as_ref(), PollFlags::IN),
+        ];
+        // An interrupted or failed poll only ends the sleep early, which is harmless.
+        let _ = poll(&mut fds, timeout.as_ref());
+        self.commands.rise();
+        if !fds[1].revents().is_empty() {
+            self.commands.hush();
+        }
+    }
+}
+
+fn timespec_of(nanos: u64) -> Timespec {
+    const SECOND_NS: u64 = 1_000_000_000;
+    Timespec { tv_sec: (nanos / SECOND_NS) as i64, tv_nsec: (nanos % SECOND_NS) as _ }
+}

@@ -1,0 +1,136 @@
+//! A router that runs: its node, its plane's thread, and what joins them.
+
+use core::time::Duration;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use petasos_base::sync::Ordering;
+use petasos_base::{Clock, random_seed};
+use petasos_control::DataAddress;
+use petasos_endpoint::{Mailbox, Node};
+use petasos_netio::PacketIo;
+use petasos_netio_udp::UdpIo;
+use petasos_router_plane::{Plane, PlaneConfigError};
+
+use crate::config::GroupSettings;
+use crate::group::{Group, Refused};
+use crate::plane_thread::{PlaneCommand, PlaneThread, Replies};
+
+/// How long the plane's thread spins before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Why a router does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The plane's settings are wrong.
+    #[error(transparent)]
+    Plane(#[from] PlaneConfigError),
+    /// Another setting is out of its range.
+    #[error("`{0}` is out of its range")]
+    OutOfRange(&'static str),
+    /// The node has TLS, and sealed groups are not supported yet: packets of a group would be in
+    /// plaintext although its control connections are not.
+    #[error("groups are not sealed yet, so that their routers cannot use TLS")]
+    Sealed,
+    /// The system has no descriptor or thread left.
+    #[error("the system gives no descriptor or thread: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A router that runs. Dropping it ends the plane's thread; its node ends by itself.
+pub struct RouterService {
+    plane: Arc<Mailbox<PlaneCommand>>,
+    thread: Option<JoinHandle<()>>,
+    refused: Arc<Refused>,
+    data: SocketAddr,
+}
+
+impl RouterService {
+    /// Makes `node` the router of a group, whose packets come to `io`.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(
+        node: &Node,
+        io: UdpIo,
+        settings: GroupSettings,
+    ) -> Result<RouterService, StartError> {
+        check(node, &settings)?;
+        let data = io.local_address();
+        let plane = Plane::new(&settings.plane, random_seed())?;
+        let commands = Arc::new(Mailbox::new()?);
+        let (replies, refused) = (Arc::new(Replies::default()), Arc::new(Refused::default()));
+        let ip = Some(data.ip()).filter(|ip| !ip.is_unspecified());
+        let group = Group::new(
+            settings,
+            DataAddress::udp(data.port(), ip),
+            (commands.clone(), replies.clone()),
+            refused.clone(),
+            Clock::system().now(),
+        );
+        let plane_thread = PlaneThread {
+            plane,
+            io,
+            commands: commands.clone(),
+            replies,
+            waker: node.router_waker(),
+            spin: SPIN,
+        };
+        let thread = std::thread::Builder::new().name("petasos-plane".into());
+        let thread = thread.spawn(move || plane_thread.run())?;
+        node.set_router(Box::new(group));
+        Ok(RouterService { plane: commands, thread: Some(thread), refused, data })
+    }
+
+    /// Where first packets and feedback come.
+    pub fn data_address(&self) -> SocketAddr {
+        self.data
+    }
+
+    /// How many attempts to attach and to join were refused.
+    pub fn refused(&self) -> (u64, u64) {
+        let read = |counter: &petasos_base::sync::AtomicU64| counter.load(Ordering::Relaxed);
+        (read(&self.refused.attaches), read(&self.refused.joins))
+    }
+}
+
+impl core::fmt::Debug for RouterService {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RouterService").field("data", &self.data).finish_non_exhaustive()
+    }
+}
+
+impl Drop for RouterService {
+    fn drop(&mut self) {
+        // A thread that is gone need not be told.
+        let _ = self.plane.post(PlaneCommand::Stop);
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, that was reported; a drop must not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn check(node: &Node, settings: &GroupSettings) -> Result<(), StartError> {
+    if node.is_secured() {
+        return Err(StartError::Sealed);
+    }
+    if !(1..=petasos_control::ASKED_MAX).contains(&settings.asked_max) {
+        return Err(StartError::OutOfRange("asked_max"));
+    }
+    let times = [settings.beat_us, settings.hole_us, settings.claim_us];
+    if let Some(at) = times.iter().position(|time| *time == 0) {
+        return Err(StartError::OutOfRange(["beat_us", "hole_us", "claim_us"][at]));
+    }
+    if settings.routers.len() > petasos_control::ROUTERS_MAX {
+        return Err(StartError::OutOfRange("routers"));
+    }
+    let epochs = settings.epochs;
+    if epochs.epoch <= epochs.overlap + Duration::from_secs(2) {
+        return Err(StartError::OutOfRange("epochs"));
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Groups over sockets: nodes, a router that runs, and endpoints that attach to it and join it.
+
+mod calls;
+mod members;
+mod world;

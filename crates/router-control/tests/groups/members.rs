@@ -1,0 +1,113 @@
+//! Who may attach and join, and what is bounded (RT28, RT32, RT34, RT39).
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use petasos_endpoint::{RefuseCode, SessionError};
+use petasos_router_control::{EpochTimes, GroupSettings, PlaneConfig, StartError, Workers};
+
+use crate::world::{LOCALHOST, Router, Wire, client, node, socket, until, worker};
+
+fn failure(at: &[petasos_endpoint::AtRouter]) -> Option<(SessionError, String)> {
+    at[0].failure.as_ref().map(|failure| (failure.error.clone(), failure.detail.clone()))
+}
+
+#[test]
+fn rt39_one_peer_has_half_of_the_clients_at_most() {
+    let plane = PlaneConfig { clients_max: 8, ..PlaneConfig::default() };
+    let router = Router::start(GroupSettings { plane, ..GroupSettings::default() });
+    // All of these come from one address.
+    let mut clients: Vec<_> = (0..5).map(|_| client(&[router.address])).collect();
+    let is_in = |it: &mut crate::world::Member<_>| {
+        let group = it.group;
+        it.endpoint.context().group_session(group).is_some()
+    };
+    until(&mut clients, &mut [], |clients, _| {
+        clients.iter_mut().filter_map(|it| is_in(it).then_some(())).count() == 4
+            && router.service.refused().0 > 0
+    });
+    let refused = clients.iter_mut().position(|it| !is_in(it)).expect("it is one");
+    let mut reason = None;
+    until(&mut clients, &mut [], |clients, _| {
+        let group = clients[refused].group;
+        reason = failure(&clients[refused].endpoint.context().group_routers(group));
+        reason.is_some()
+    });
+    let (error, _) = reason.expect("it was refused");
+    assert_eq!(error, SessionError::RefusedBy(RefuseCode::QuotaUsedUp));
+    // One that leaves makes room.
+    let leaving = (0..5).find(|at| *at != refused).expect("there are five");
+    clients.swap_remove(leaving);
+    until(&mut clients, &mut [], |clients, _| clients.iter_mut().all(is_in));
+}
+
+#[test]
+fn rt34_workers_that_are_not_allowed_or_too_narrow_are_refused_in_words() {
+    let workers = Workers { allowed: Some(vec!["worker.test".into()]), primaries: None };
+    let router = Router::start(GroupSettings { workers, ..GroupSettings::default() });
+    let plane = PlaneConfig { payload_bytes: 65_000, ..PlaneConfig::default() };
+    let wide = Router::start(GroupSettings { plane, ..GroupSettings::default() });
+    let mut workers = vec![worker(&[router.address]), worker(&[wide.address])];
+    let at = |it: &mut crate::world::Member<petasos_endpoint::ServedGroupId>| {
+        let group = it.group;
+        failure(&it.endpoint.context().served_routers(group))
+    };
+    until(&mut [], &mut workers, |_, workers| workers.iter_mut().all(|it| at(it).is_some()));
+    let (error, detail) = at(&mut workers[0]).expect("it was refused");
+    assert_eq!(error, SessionError::RefusedBy(RefuseCode::NotAuthorised));
+    assert_eq!(detail, "it may not be a worker");
+    let (error, detail) = at(&mut workers[1]).expect("it was refused");
+    assert_eq!(error, SessionError::RefusedBy(RefuseCode::IncompatibleParameters));
+    assert!(detail.contains("payload_bytes_max") && detail.contains("65000"), "{detail}");
+    assert!(router.service.refused().1 > 0 && wide.service.refused().1 > 0);
+}
+
+#[test]
+fn rt30_calls_go_on_across_epochs_and_numbers_come_back() {
+    let epochs =
+        EpochTimes { epoch: Duration::from_millis(2300), overlap: Duration::from_millis(200) };
+    let plane = PlaneConfig { clients_max: 4, ..PlaneConfig::default() };
+    let outlive = Duration::from_millis(100);
+    let settings = GroupSettings { epochs, plane, outlive, ..GroupSettings::default() };
+    let router = Router::start(settings);
+    let wire = Wire::to(router.address);
+    let mut clients = vec![client(&[wire.address])];
+    let mut workers = vec![worker(&[router.address])];
+    let mut made = 0u64;
+    // Each round uses a number of a client, of which there are four: they come back two epochs
+    // later. The first calls of a client wait for the worker to be admitted.
+    for round in 1..=8 {
+        wire.cut();
+        until(&mut clients, &mut workers, |clients, _| {
+            if made < round * 100 {
+                made += u64::from(clients[0].call(64, true));
+            }
+            clients[0].endpoint.state().answered == round * 100
+        });
+        let session = |it: &mut crate::world::Member<petasos_endpoint::GroupId>| {
+            let group = it.group;
+            let at = it.endpoint.context().group_routers(group);
+            at[0].is_member && at[0].failure.is_none()
+        };
+        until(&mut clients, &mut workers, |clients, _| session(&mut clients[0]));
+    }
+    assert_eq!(clients[0].endpoint.state().errors, []);
+}
+
+#[test]
+fn settings_that_cannot_be_meant_are_refused() {
+    let start = |change: &dyn Fn(&mut GroupSettings)| {
+        let mut settings = GroupSettings::default();
+        change(&mut settings);
+        let started = petasos_router_control::RouterService::start(&node(true), socket(), settings);
+        started.expect_err("it is wrong").to_string()
+    };
+    assert_eq!(start(&|it| it.asked_max = 0), StartError::OutOfRange("asked_max").to_string());
+    assert_eq!(start(&|it| it.hole_us = 0), StartError::OutOfRange("hole_us").to_string());
+    let nine = vec![SocketAddr::new(LOCALHOST, 1); 9];
+    let routers = start(&|it| it.routers.clone_from(&nine));
+    assert_eq!(routers, StartError::OutOfRange("routers").to_string());
+    let short = start(&|it| it.epochs.epoch = it.epochs.overlap);
+    assert_eq!(short, StartError::OutOfRange("epochs").to_string());
+    assert_eq!(start(&|it| it.plane.payload_bytes = 10), "a payload has 1024 to 65,000 bytes");
+}

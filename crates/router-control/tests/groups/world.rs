@@ -1,0 +1,194 @@
+//! A router, clients and workers, each with a node of its own.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use petasos_endpoint::{
+    CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, GroupConfig, GroupId, Node,
+    NodeConfig, Payload, Request, Routing, ServeConfig, ServedGroupId,
+};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_router_control::{GroupSettings, RouterService};
+
+pub const ECHO: u16 = 1;
+pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub fn node(listens: bool) -> Node {
+    let listen = listens.then_some(SocketAddr::new(LOCALHOST, 0));
+    Node::start(NodeConfig { listen, ..NodeConfig::default() }).expect("loopback has ports")
+}
+
+pub fn socket() -> UdpIo {
+    let socket = UdpIo::bind(SocketAddr::new(LOCALHOST, 0), UdpConfig::default());
+    socket.expect("loopback has ports")
+}
+
+pub struct Router {
+    _node: Node,
+    pub service: RouterService,
+    pub address: SocketAddr,
+}
+
+impl Router {
+    pub fn start(settings: GroupSettings) -> Router {
+        let node = node(true);
+        let service = RouterService::start(&node, socket(), settings).expect("they are right");
+        let address = node.local_address().expect("it listens");
+        Router { _node: node, service, address }
+    }
+}
+
+/// What a client or worker keeps.
+#[derive(Default)]
+pub struct State {
+    pub answered: u64,
+    pub handled: u64,
+    pub errors: Vec<petasos_endpoint::CallError>,
+}
+
+fn count(state: &mut State, cx: &mut Context<State>, done: Completion<'_>) {
+    match done.result {
+        Ok(response) => {
+            assert_eq!(response.as_slice(), done.request.as_slice());
+            state.answered += 1;
+            if let Payload::Buffer(buf) = response {
+                cx.free(buf);
+            }
+        }
+        Err(error) => state.errors.push(error),
+    }
+    cx.free(done.request);
+}
+
+fn echo(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
+    state.handled += 1;
+    cx.respond_with(request.handle, &request.payload);
+    if let Payload::Buffer(buf) = request.payload {
+        cx.free(buf);
+    }
+}
+
+pub struct Member<Id> {
+    pub endpoint: Endpoint<State>,
+    pub group: Id,
+    _node: Node,
+}
+
+fn endpoint() -> (Endpoint<State>, Node) {
+    let node = node(false);
+    let config = EndpointConfig::default();
+    let mut endpoint = Endpoint::new(config, socket(), Clock::system(), State::default());
+    endpoint.register(ECHO, echo);
+    endpoint.attach(&node).expect("the node runs");
+    (endpoint, node)
+}
+
+pub fn client(routers: &[SocketAddr]) -> Member<GroupId> {
+    let (mut endpoint, node) = endpoint();
+    let config = GroupConfig { routers: routers.to_vec(), ..GroupConfig::default() };
+    let group = endpoint.open_group(&config).expect("it is attached to its node");
+    Member { endpoint, group, _node: node }
+}
+
+pub fn worker(routers: &[SocketAddr]) -> Member<ServedGroupId> {
+    let (mut endpoint, node) = endpoint();
+    let config = ServeConfig { routers: routers.to_vec(), bound: 8, ..ServeConfig::default() };
+    let group = endpoint.serve_group(&config).expect("it is attached to its node");
+    Member { endpoint, group, _node: node }
+}
+
+impl Member<GroupId> {
+    /// A call, if there is an attachment.
+    pub fn call(&mut self, bytes: usize, is_idempotent: bool) -> bool {
+        let cx = self.endpoint.context();
+        let Some(session) = cx.group_session(self.group) else { return false };
+        let mut request = cx.alloc(bytes).expect("the pool has room");
+        request.fill(7);
+        let routing = Routing { is_idempotent, ..Routing::default() };
+        let settings = CallSettings::default();
+        cx.enqueue_routed(session, ECHO, request, count, 0, &settings, routing).is_ok()
+    }
+
+    pub fn peers(&mut self) -> usize {
+        self.endpoint
+            .context()
+            .group_routers(self.group)
+            .iter()
+            .map(|at| at.peers)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+impl Member<ServedGroupId> {
+    pub fn is_member(&mut self) -> bool {
+        let at = self.endpoint.context().served_routers(self.group);
+        at.iter().all(|at| at.is_member && at.failure.is_none())
+    }
+}
+
+/// Turns all of them until something holds.
+pub fn until(
+    clients: &mut [Member<GroupId>],
+    workers: &mut [Member<ServedGroupId>],
+    mut holds: impl FnMut(&mut [Member<GroupId>], &mut [Member<ServedGroupId>]) -> bool,
+) {
+    let clock = Clock::system();
+    let end = clock.now() + PATIENCE;
+    while !holds(clients, workers) {
+        let mut is_busy = false;
+        clients.iter_mut().for_each(|it| is_busy |= it.endpoint.run_once());
+        workers.iter_mut().for_each(|it| is_busy |= it.endpoint.run_once());
+        if !is_busy {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        assert!(clock.now() < end, "it holds in the end");
+    }
+}
+
+/// Between members and a router's control address: it can be cut.
+pub struct Wire {
+    pub address: SocketAddr,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Wire {
+    pub fn to(server: SocketAddr) -> Wire {
+        let listener = TcpListener::bind((LOCALHOST, 0)).expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound");
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let shared = streams.clone();
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(server) else { continue };
+                let clone = |it: &TcpStream| it.try_clone().expect("descriptors");
+                for (from, to) in [(clone(&near), clone(&far)), (clone(&far), clone(&near))] {
+                    std::thread::spawn(move || carry(from, to));
+                }
+                shared.lock().expect("nothing panics under it").extend([near, far]);
+            }
+        });
+        Wire { address, streams }
+    }
+
+    /// Ends all connections that stand.
+    pub fn cut(&self) {
+        for stream in self.streams.lock().expect("nothing panics under it").drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream) {
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
