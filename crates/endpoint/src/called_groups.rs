@@ -8,17 +8,21 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use petasos_base::Time;
 use petasos_control::{ASKED_MAX, AttachGrant, AttachParams, DataAddress};
 
 use crate::core::Context;
 use crate::endpoint::Endpoint;
-use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, News, Reminder, Wish};
+use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, MemberRequest, News, Reminder};
 use crate::error::SessionError;
 use crate::group_members::{
     AtRouter, Attached, CalledGroup, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError, OUTLIVE,
+    OUTLIVE_ENDED, ROUTERS_AFTER, WORN_AFTER,
 };
 use crate::mail::{Command, Enrolment, GroupCommand};
-use crate::router_list::{RouterFailure, RouterList};
+use crate::router_list::{
+    AGAIN_MIN, ROUTERS_MAX, RouterEntry, RouterFailure, RouterList, jittered,
+};
 use crate::sessions::SessionId;
 
 use core::time::Duration;
@@ -45,7 +49,7 @@ impl CalledGroup {
             let of = self.attached.iter().filter(move |it| it.router == address);
             of.max_by_key(|it| it.is_connected)
         };
-        let state = |entry: &crate::router_list::RouterEntry| AtRouter {
+        let state = |entry: &RouterEntry| AtRouter {
             router: entry.address,
             is_member: at(entry.address).is_some(),
             is_active: at(entry.address).is_some_and(|it| it.active.is_some()),
@@ -79,8 +83,15 @@ impl<S> Endpoint<S> {
             inboxes: Vec::new(),
             attached: Vec::new(),
             used: None,
+            former: Vec::new(),
+            told_at: Time::ZERO,
         });
         addresses.into_iter().for_each(|router| self.ask_to_attach(id, router, Duration::ZERO));
+        if self.cx.core.outside.groups.called(id).is_some_and(|group| group.inboxes.is_empty()) {
+            // The node has ended.
+            self.close_group(id);
+            return Err(GroupOpenError::NotAttached);
+        }
         Ok(id)
     }
 
@@ -91,6 +102,7 @@ impl<S> Endpoint<S> {
         let Some(at) = groups.iter().position(|it| it.id == group) else { return };
         let group = groups.remove(at);
         group.attached.iter().for_each(|it| self.close_session(it.session));
+        group.former.iter().for_each(|session| self.cx.core.close_group(*session));
         self.withdraw_all(&group.inboxes);
     }
 
@@ -120,14 +132,14 @@ impl<S> Endpoint<S> {
     pub(crate) fn enrol(
         &mut self,
         router: SocketAddr,
-        wish: Wish,
+        request: MemberRequest,
         after: Duration,
     ) -> Option<(EnrolmentId, Arc<Inbox>)> {
         let outside = &self.cx.core.outside;
         let from = outside.mailbox()?.clone();
         let id = outside.attachment.as_ref()?.shared.next_enrolment();
         let inbox = Arc::new(Inbox::default());
-        let enrolment = Box::new(Enrolment { id, router, wish, from, inbox: inbox.clone() });
+        let enrolment = Box::new(Enrolment { id, router, request, from, inbox: inbox.clone() });
         let is_sent = self.command_group(GroupCommand::Enrol { enrolment, after });
         is_sent.then_some((id, inbox))
     }
@@ -147,7 +159,9 @@ impl<S> Endpoint<S> {
             asked_max,
             address: self.group_address(),
         };
-        let Some((id, inbox)) = self.enrol(router, Wish::Attach(params), after) else { return };
+        let Some((id, inbox)) = self.enrol(router, MemberRequest::Attach(params), after) else {
+            return;
+        };
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         at.inboxes.push((id, inbox));
         if let Some(entry) = at.routers.get_mut(router) {
@@ -176,7 +190,9 @@ impl<S> Endpoint<S> {
         if let Some(granted) = granted {
             self.on_attached(group, enrolment, granted);
         }
-        for (worker, address) in members {
+        // Who is gone makes room.
+        let (there, gone): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.1.is_some());
+        for (worker, address) in gone.into_iter().chain(there) {
             self.on_roster_changed(group, enrolment, worker, address);
         }
         let groups = &mut self.cx.core.outside.groups;
@@ -190,10 +206,10 @@ impl<S> Endpoint<S> {
             let (session, router) = (attached.session, attached.router);
             if let Some(epoch) = epoch {
                 // It was just found.
-                let _ = self.set_group_epoch(session, epoch.number);
+                let _ = self.set_group_epoch(session, epoch);
             }
             if let Some(told) = routers {
-                self.on_called_routers(group, router, &told);
+                self.on_called_routers(group, (enrolment, router), &told);
             }
         }
         if let Some(ended) = ended {
@@ -207,12 +223,13 @@ impl<S> Endpoint<S> {
         let ip = self.group_address().ip.unwrap_or(granted.local_ip);
         let reply = SocketAddr::new(ip, self.local_address().port());
         let attached = self.attach_checked(grant, reply, &granted);
+        let now = self.cx.core.now;
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         let Some(entry) = at.routers.asked_by(enrolment) else { return };
         let router = entry.address;
         match attached {
             Ok(session) => {
-                entry.note_granted();
+                entry.note_granted(now);
                 at.attached.push(Attached {
                     enrolment,
                     router,
@@ -221,8 +238,10 @@ impl<S> Endpoint<S> {
                     has_roster: false,
                     is_connected: true,
                     is_draining: false,
+                    is_replaced: false,
                     active: None,
                 });
+                self.remind(enrolment, Reminder::Worn, WORN_AFTER);
             }
             Err(failure) => {
                 self.command_group(GroupCommand::Withdraw { enrolment });
@@ -243,7 +262,7 @@ impl<S> Endpoint<S> {
             return Err(RouterFailure::here(SessionError::Plaintext(data), ""));
         }
         let attached = self.attach_group(grant, reply, granted.router_ip);
-        attached.map_err(|error| RouterFailure::here(SessionError::NoRoute, &error.to_string()))
+        attached.map_err(|error| RouterFailure::of(&error))
     }
 
     fn on_roster_changed(
@@ -261,7 +280,7 @@ impl<S> Endpoint<S> {
             Some(address) => {
                 if let Err(error) = self.set_group_member(session, worker, address) {
                     // What it would answer is dropped, and asked for elsewhere (RT36).
-                    tracing::warn!(worker, %address, %error, "a worker of a group is not heard");
+                    tracing::debug!(worker, %address, %error, "a worker of a group is not heard");
                 }
             }
             None => self.remove_group_member(session, worker),
@@ -273,41 +292,68 @@ impl<S> Endpoint<S> {
         }
     }
 
-    fn on_called_routers(&mut self, group: GroupId, teller: SocketAddr, told: &[SocketAddr]) {
+    /// A router tells of routers. That is heeded once in a while only: otherwise a router could
+    /// make this process dial whom it likes, as often as it likes.
+    fn on_called_routers(
+        &mut self,
+        group: GroupId,
+        (enrolment, teller): (EnrolmentId, SocketAddr),
+        told: &[SocketAddr],
+    ) {
+        let now = self.cx.core.now;
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let (new, left) = at.routers.hear(teller, told);
+        if at.told_at != Time::ZERO && now - at.told_at < ROUTERS_AFTER {
+            if let Some((_, inbox)) = at.inboxes.iter().find(|(id, _)| *id == enrolment) {
+                inbox.put_back(told);
+            }
+            return self.remind(enrolment, Reminder::Routers, ROUTERS_AFTER);
+        }
+        at.told_at = now;
+        let (new, left) = at.routers.hear(teller, told, ROUTERS_MAX);
+        self.leave_called_routers(group, left);
+        new.into_iter().for_each(|router| self.ask_to_attach(group, router, jittered(AGAIN_MIN)));
+    }
+
+    fn leave_called_routers(&mut self, group: GroupId, left: Vec<RouterEntry>) {
         for entry in left {
             let Some(at) = self.cx.core.outside.groups.called(group) else { return };
             let of = at.attached.iter().filter(|it| it.router == entry.address);
             let of: Vec<_> = of.map(|it| it.enrolment).chain(entry.asked).collect();
             of.into_iter().for_each(|enrolment| self.give_attachment_up(group, enrolment));
         }
-        new.into_iter().for_each(|router| self.ask_to_attach(group, router, Duration::ZERO));
     }
 
     fn on_attachment_ended(&mut self, group: GroupId, enrolment: EnrolmentId, ended: Ended) {
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         match ended {
             Ended::NotGranted(error, detail) => {
                 self.ask_again(group, enrolment, RouterFailure { error, detail });
             }
-            Ended::Broken(error) => {
-                let Some(attached) = at.attached_by(enrolment) else { return };
-                attached.is_connected = false;
-                let router = attached.router;
-                self.remind(enrolment, Reminder::Outlived, OUTLIVE);
-                let failure = RouterFailure { error, detail: String::new() };
-                self.attach_anew(group, router, failure);
-            }
-            Ended::Left => {
-                let Some(attached) = at.attached_by(enrolment) else { return };
-                let router = attached.router;
-                let text = "the router has ended the attachment";
-                self.give_attachment_up(group, enrolment);
-                let failure = RouterFailure::here(SessionError::ClosedByPeer, text);
-                self.attach_anew(group, router, failure);
-            }
+            Ended::Broken(error) => self.on_detached(group, enrolment, error, OUTLIVE),
+            Ended::Closed(error) => self.on_detached(group, enrolment, error, OUTLIVE_ENDED),
         }
+    }
+
+    /// An attachment has ended, or its connection. What asks by it is there for the next one.
+    fn on_detached(
+        &mut self,
+        group: GroupId,
+        enrolment: EnrolmentId,
+        error: SessionError,
+        outlive: Duration,
+    ) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let Some(attached) = at.attached_by(enrolment) else { return };
+        attached.is_connected = false;
+        let (router, is_usable) = (attached.router, attached.has_roster);
+        // One at a time, so that a router that grants and breaks in a loop costs no more.
+        let earlier = at.attached.iter().filter(|it| it.router == router && !it.is_connected);
+        let earlier: Vec<_> = earlier.map(|it| it.enrolment).collect();
+        // One that was never usable leaves the one before.
+        for other in earlier.into_iter().filter(|it| (*it == enrolment) != is_usable) {
+            self.give_attachment_up(group, other);
+        }
+        self.remind(enrolment, Reminder::Outlived, outlive);
+        self.attach_anew(group, router, RouterFailure { error, detail: String::new() });
     }
 
     /// Asks a router again that has not granted what this enrolment asked for.
@@ -321,9 +367,10 @@ impl<S> Endpoint<S> {
 
     /// Attaches to a router anew (RT35): what has ended is not resumed.
     fn attach_anew(&mut self, group: GroupId, router: SocketAddr, failure: RouterFailure) {
+        let now = self.cx.core.now;
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         let Some(entry) = at.routers.get_mut(router) else { return };
-        let after = entry.note_failure(failure);
+        let after = entry.note_failure(now, failure);
         self.ask_to_attach(group, router, after);
     }
 
@@ -333,12 +380,35 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Handles a reminder: an attachment has outlived its connection for long enough.
-    pub(crate) fn on_called_reminder(&mut self, group: GroupId, enrolment: EnrolmentId) {
+    /// Handles a reminder of an attachment.
+    pub(crate) fn on_called_reminder(
+        &mut self,
+        group: GroupId,
+        enrolment: EnrolmentId,
+        reminder: Reminder,
+    ) {
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        if at.attached_by(enrolment).is_some_and(|it| !it.is_connected) {
-            self.give_attachment_up(group, enrolment);
-            self.use_best(group);
+        let Some(attached) = at.attached_by(enrolment) else { return };
+        let (router, session) = (attached.router, attached.session);
+        match reminder {
+            Reminder::Outlived if !attached.is_connected => {
+                let is_replaced = attached.is_replaced;
+                let left = if is_replaced { Vec::new() } else { at.routers.forget_teller(router) };
+                self.leave_called_routers(group, left);
+                self.give_attachment_up(group, enrolment);
+                self.use_best(group);
+            }
+            Reminder::Routers => self.on_called_news(group, enrolment),
+            Reminder::Worn if attached.is_connected => {
+                if !self.cx.core.is_group_worn(session) {
+                    return self.remind(enrolment, Reminder::Worn, WORN_AFTER);
+                }
+                // RT3: its numbers are half used.
+                self.command_group(GroupCommand::Withdraw { enrolment });
+                self.on_detached(group, enrolment, SessionError::ClosedByPeer, OUTLIVE);
+                self.use_best(group);
+            }
+            _ => {}
         }
     }
 
@@ -354,8 +424,21 @@ impl<S> Endpoint<S> {
         self.use_best(group);
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         at.used.take_if(|used| *used == session);
+        at.former.push(session);
+        if let Some(used) = at.used {
+            // What had no room there before: what still asks by it ends.
+            let _ = self.move_group_calls(session, used);
+        }
         // It was just there.
         let _ = self.detach_group(session);
+        let core = &self.cx.core;
+        let over = |session: &SessionId| !core.has_group_calls(*session);
+        let former = core.outside.groups.called.iter().find(|it| it.id == group);
+        let over: Vec<_> =
+            former.map_or_else(Vec::new, |at| at.former.iter().copied().filter(over).collect());
+        if let Some(at) = self.cx.core.outside.groups.called(group) {
+            at.former.retain(|session| !over.contains(session));
+        }
     }
 
     /// Lets calls go by the attachment that is best now, also those that ask by the one before
@@ -376,16 +459,22 @@ impl<S> Endpoint<S> {
         self.end_replaced(group);
     }
 
-    /// Ends attachments whose connection is gone and whose router has granted another that can be
-    /// used.
+    /// Lets attachments end whose router has granted another that can be used: not before answers
+    /// have come to what was asked by them.
     fn end_replaced(&mut self, group: GroupId) {
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let has_newer = |router| {
-            let newer = |it: &&Attached| it.router == router && it.is_connected && it.has_roster;
-            at.attached.iter().find(newer).is_some()
+        let in_use: Vec<_> =
+            at.attached.iter().filter(|it| it.is_connected && it.has_roster).collect();
+        let is_over = |it: &&Attached| {
+            !it.is_connected && !it.is_replaced && in_use.iter().any(|by| by.router == it.router)
         };
-        let over = at.attached.iter().filter(|it| !it.is_connected && has_newer(it.router));
-        let over: Vec<_> = over.map(|it| it.enrolment).collect();
-        over.into_iter().for_each(|enrolment| self.give_attachment_up(group, enrolment));
+        let over: Vec<_> = at.attached.iter().filter(is_over).map(|it| it.enrolment).collect();
+        for enrolment in over {
+            let at = self.cx.core.outside.groups.called(group);
+            if let Some(attached) = at.and_then(|at| at.attached_by(enrolment)) {
+                attached.is_replaced = true;
+            }
+            self.remind(enrolment, Reminder::Outlived, OUTLIVE_ENDED);
+        }
     }
 }

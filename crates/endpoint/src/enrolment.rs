@@ -11,19 +11,17 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use petasos_control::{
-    Active, AttachGrant, AttachParams, DataAddress, Epoch, JoinGrant, JoinParams,
-};
+use petasos_control::{Active, AttachGrant, AttachParams, DataAddress, JoinGrant, JoinParams};
 use petasos_tls::Identity;
 
 use crate::error::SessionError;
 
-/// Names an enrolment. No two of a process have the same.
+/// Names an enrolment. No two of a node have the same.
 pub(crate) type EnrolmentId = u64;
 
 /// What an endpoint asks a router for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum MemberRequest {
     Attach(AttachParams),
     Join(JoinParams),
 }
@@ -51,19 +49,25 @@ pub(crate) struct Granted {
 pub(crate) enum Ended {
     /// There was no grant. The text is the router's, for people; it may be empty.
     NotGranted(SessionError, String),
-    /// The connection has ended. The router may go on with packets (RT35).
+    /// The connection broke. The router may go on with packets (RT35).
     Broken(SessionError),
-    /// The router has ended it.
-    Left,
+    /// The router has ended it, alone or with the connection, or has failed.
+    Closed(SessionError),
 }
 
 /// What an endpoint wants to be reminded of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reminder {
-    /// The time of an enrolment whose connection broke is over (RT35).
+    /// The time of an enrolment whose connection has ended is over (RT35).
     Outlived,
-    /// An epoch is not the newest any more, and for long enough (RT30).
-    EpochOver(u16),
+    /// The router is to be asked again.
+    AskAgain,
+    /// A router has told of routers, and again too soon.
+    Routers,
+    /// Whether numbers of first packets are still to be had (RT3).
+    Worn,
+    /// The epoch before the newest is not taken any more (RT30).
+    EpochOver,
 }
 
 /// What a router has told since the endpoint read it last.
@@ -76,7 +80,8 @@ pub(crate) struct News {
     pub(crate) members: BTreeMap<u16, Option<DataAddress>>,
     /// By client; the outer `None`: it is gone, the inner: it has no name.
     pub(crate) clients: BTreeMap<u32, Option<Option<Arc<Identity>>>>,
-    pub(crate) epoch: Option<Epoch>,
+    /// The newest, by its number.
+    pub(crate) epoch: Option<u16>,
     pub(crate) active: Option<Active>,
     pub(crate) routers: Option<Vec<SocketAddr>>,
     pub(crate) is_draining: bool,
@@ -110,6 +115,11 @@ impl Inbox {
         let mut pending = self.lock();
         pending.is_posted = false;
         core::mem::take(&mut pending.news)
+    }
+
+    /// Leaves routers that were told for later, unless there is newer news of them.
+    pub(crate) fn put_back(&self, routers: &[SocketAddr]) {
+        self.lock().news.routers.get_or_insert_with(|| routers.to_vec());
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {

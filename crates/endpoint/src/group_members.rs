@@ -7,6 +7,7 @@ use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use petasos_base::Time;
 use petasos_control::Active;
 use petasos_proto::taken::MembershipId;
 
@@ -73,7 +74,7 @@ pub enum GroupOpenError {
     Routers,
     /// A number in the settings is out of its range.
     OutOfRange(&'static str),
-    /// The endpoint has as many groups as it may have.
+    /// The endpoint has as many groups as it may have, or serves at as many routers.
     TooMany,
     /// The packet I/O is of rings or TCP only; groups need datagrams.
     NoDatagrams,
@@ -111,7 +112,7 @@ pub struct AtRouter {
 
 /// The groups of an endpoint.
 #[derive(Default)]
-pub(crate) struct GroupMembers {
+pub(crate) struct EndpointGroups {
     pub(crate) called: Vec<CalledGroup>,
     pub(crate) served: Vec<ServedGroup>,
     next_id: u32,
@@ -129,6 +130,10 @@ pub(crate) struct CalledGroup {
     pub(crate) attached: Vec<Attached>,
     /// The attachment that calls go by.
     pub(crate) used: Option<SessionId>,
+    /// Attachments that are gone, as long as calls that were made by them are not over.
+    pub(crate) former: Vec<SessionId>,
+    /// When a router was last heard that told of routers.
+    pub(crate) told_at: Time,
 }
 
 /// An attachment that stands, or outlives its connection (RT35).
@@ -141,6 +146,8 @@ pub(crate) struct Attached {
     pub(crate) has_roster: bool,
     pub(crate) is_connected: bool,
     pub(crate) is_draining: bool,
+    /// Whether its router has granted another that can be used.
+    pub(crate) is_replaced: bool,
     /// The term with which the router has said that it is active, and when it has said so.
     pub(crate) active: Option<(u32, u64)>,
 }
@@ -152,6 +159,8 @@ pub(crate) struct ServedGroup {
     pub(crate) routers: RouterList,
     pub(crate) inboxes: Vec<(EnrolmentId, Arc<Inbox>)>,
     pub(crate) joined: Vec<Joined>,
+    /// When a router was last heard that told of routers.
+    pub(crate) told_at: Time,
 }
 
 /// A membership, from the offer on.
@@ -167,7 +176,7 @@ pub(crate) struct Joined {
     pub(crate) epochs: (u16, Option<u16>),
 }
 
-impl GroupMembers {
+impl EndpointGroups {
     pub(crate) fn next_id(&mut self) -> u32 {
         self.next_id += 1;
         self.next_id
@@ -196,11 +205,14 @@ impl GroupMembers {
     /// Notes that a router has said whether it is active.
     pub(crate) fn note_active(&mut self, id: GroupId, enrolment: EnrolmentId, active: Active) {
         self.said += 1;
-        let said = active.is_active.then_some((active.term, self.said));
+        let said = self.said;
         let group = self.called(id);
         let attached = group.and_then(|group| group.attached_by(enrolment));
-        if let Some(attached) = attached {
-            attached.active = said;
+        let Some(attached) = attached else { return };
+        let term = active.is_active.then_some(active.term);
+        // Each attachment of a connection is followed by it, for all of them: only news counts.
+        if attached.active.map(|(term, _)| term) != term {
+            attached.active = term.map(|term| (term, said));
         }
     }
 
@@ -219,15 +231,26 @@ impl CalledGroup {
 
     /// The attachment that calls should go by (RT38): the router that is said to be active with the
     /// greatest term, of equal ones the latest; before it any whose connection stands and that does
-    /// not drain, since what asks by another may wait for nothing.
+    /// not drain, since what asks by another may wait for nothing. Among equals the one that is
+    /// used: who comes and goes does not pull all calls to itself.
     pub(crate) fn best(&self) -> Option<SessionId> {
         let usable = self.attached.iter().filter(|it| it.has_roster);
-        let best = usable.max_by_key(|it| (it.is_connected && !it.is_draining, it.active));
+        let best = usable.max_by_key(|it| {
+            let is_used = Some(it.session) == self.used;
+            (it.is_connected && !it.is_draining, it.active, is_used)
+        });
         best.map(|it| it.session)
     }
 }
 
 /// How long what was agreed on outlives its control connection (RT35).
 pub(crate) const OUTLIVE: Duration = Duration::from_secs(10);
+/// How long an attachment that has ended, or has another in its place, hears answers (RT35): as
+/// long as a pair waits for one (RT13). What asks by it meanwhile finds another, or ends.
+pub(crate) const OUTLIVE_ENDED: Duration = Duration::from_secs(2);
+/// Routers that are told of are heeded once in this time.
+pub(crate) const ROUTERS_AFTER: Duration = Duration::from_secs(1);
+/// How often to look whether an attachment's numbers are used up (RT3).
+pub(crate) const WORN_AFTER: Duration = Duration::from_secs(600);
 /// How long an epoch is taken after a newer one was heard of: *overlap* and 2 s (RT30).
 pub(crate) const EPOCH_OVER: Duration = Duration::from_secs(12);

@@ -240,7 +240,7 @@ impl<S> Endpoint<S> {
     fn on_group_reminder(&mut self, enrolment: EnrolmentId, reminder: Reminder) {
         let groups = &self.cx.core.outside.groups;
         if let Some(group) = groups.calling(enrolment) {
-            self.on_called_reminder(group, enrolment);
+            self.on_called_reminder(group, enrolment, reminder);
         } else if let Some(group) = groups.serving(enrolment) {
             self.on_served_reminder(group, enrolment, reminder);
         }

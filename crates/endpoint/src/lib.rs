@@ -104,7 +104,7 @@ pub use handler::{Payload, Request, RequestHandle, RequestKey, ServerSessionId};
 pub use hooks::Notifier;
 pub use mailbox::Mailbox;
 pub use no_packets::NoPackets;
-pub use node::{Credentials, Node, NodeConfig, NodeStats, RouterWaker, TlsConfig};
+pub use node::{Credentials, HasRouter, Node, NodeConfig, NodeStats, RouterWaker, TlsConfig};
 pub use peer_key::PeerKey;
 pub use peers::ServedPeer;
 pub use petasos_base::{Clock, Time, VirtualClock};

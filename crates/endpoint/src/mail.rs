@@ -10,7 +10,7 @@ use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
 use petasos_netio::Route;
 use petasos_wire::RejectCode;
 
-use crate::enrolment::{EnrolmentId, Inbox, News, Reminder, Wish};
+use crate::enrolment::{EnrolmentId, Inbox, MemberRequest, News, Reminder};
 use crate::error::SessionError;
 use crate::group_router::GroupRouter;
 use crate::handler::RequestHandle;
@@ -102,7 +102,7 @@ pub(crate) struct Enrolment {
     pub(crate) id: EnrolmentId,
     /// The router's control address.
     pub(crate) router: SocketAddr,
-    pub(crate) wish: Wish,
+    pub(crate) request: MemberRequest,
     pub(crate) from: Arc<Mailbox<Mail>>,
     pub(crate) inbox: Arc<Inbox>,
 }
@@ -131,7 +131,7 @@ pub(crate) enum GroupCommand {
         from: Arc<Mailbox<Mail>>,
     },
     /// This process is a router from now on.
-    Route(Box<dyn GroupRouter>),
+    SetRouter(Box<dyn GroupRouter>),
     /// The router has something to do.
     TurnRouter,
 }

@@ -14,7 +14,7 @@ use arrayvec::ArrayVec;
 use petasos_control::{RefuseCode, SessionRef};
 
 use crate::error::SessionError;
-use crate::group_members::GroupMembers;
+use crate::group_members::EndpointGroups;
 use crate::mail::{Command, GroupCommand, Mail};
 use crate::mailbox::Mailbox;
 use crate::node::Shared;
@@ -56,7 +56,7 @@ pub(crate) struct Outside {
     /// The links whose servers have successors, as long as they stand.
     pub(crate) succeeded: Vec<PeerId>,
     /// The groups that the endpoint calls and serves.
-    pub(crate) groups: GroupMembers,
+    pub(crate) groups: EndpointGroups,
     /// Methods that run on worker threads.
     pub(crate) workers: HashMap<u16, WorkerMethod>,
 }

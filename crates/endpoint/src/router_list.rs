@@ -4,17 +4,21 @@ use std::net::SocketAddr;
 
 use core::time::Duration;
 
-use petasos_base::secret_u64;
+use petasos_base::{Time, secret_u64};
+use petasos_control::RefuseCode;
 
 use crate::enrolment::EnrolmentId;
 use crate::error::SessionError;
+use crate::group::GroupError;
 
 /// The most routers of a group (RT38).
 pub(crate) const ROUTERS_MAX: usize = petasos_control::ROUTERS_MAX;
 
 /// Until a router that has refused, or could not be reached, is asked again: doubled each time.
-const AGAIN_MIN: Duration = Duration::from_millis(50);
+pub(crate) const AGAIN_MIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
+/// A grant that has stood for so long was one.
+const STANDS: Duration = Duration::from_secs(5);
 
 /// A router, and the attempt to be a member there.
 #[derive(Debug)]
@@ -26,8 +30,12 @@ pub(crate) struct RouterEntry {
     tellers: Vec<SocketAddr>,
     /// What waits for an answer.
     pub(crate) asked: Option<EnrolmentId>,
-    /// How often in a row there was no grant.
+    /// How often in a row there was no grant, or none that stood for [`STANDS`].
     failures: u32,
+    /// When there was the last grant.
+    granted_at: Option<Time>,
+    /// The membership at the same router process that was granted by way of another address.
+    pub(crate) alias_of: Option<EnrolmentId>,
     /// Why there was none, or why the last one ended.
     pub(crate) error: Option<RouterFailure>,
 }
@@ -42,6 +50,15 @@ pub struct RouterFailure {
 }
 
 impl RouterFailure {
+    /// Why a grant is of no use.
+    pub(crate) fn of(error: &GroupError) -> RouterFailure {
+        let kind = match error {
+            GroupError::Unreachable(_) => SessionError::NoRoute,
+            _ => SessionError::RefusedBy(RefuseCode::IncompatibleParameters),
+        };
+        RouterFailure::here(kind, &error.to_string())
+    }
+
     /// What this process has found, in its own words.
     pub(crate) fn here(error: SessionError, detail: &str) -> RouterFailure {
         RouterFailure { error, detail: detail.to_owned() }
@@ -62,22 +79,31 @@ impl std::error::Error for RouterFailure {}
 impl RouterEntry {
     fn new(address: SocketAddr, is_named: bool) -> RouterEntry {
         let (tellers, asked, error) = (Vec::new(), None, None);
-        RouterEntry { address, is_named, tellers, asked, failures: 0, error }
+        let (granted_at, alias_of) = (None, None);
+        RouterEntry { address, is_named, tellers, asked, failures: 0, granted_at, alias_of, error }
     }
 
-    pub(crate) fn note_granted(&mut self) {
-        (self.asked, self.failures, self.error) = (None, 0, None);
+    pub(crate) fn note_granted(&mut self, now: Time) {
+        (self.asked, self.error, self.granted_at) = (None, None, Some(now));
     }
 
-    /// Notes why there is no grant, or no more. Returns when to ask again.
-    pub(crate) fn note_failure(&mut self, error: RouterFailure) -> Duration {
+    /// Notes why there is no grant, or no more. Returns when to ask again. A router that grants and
+    /// soon breaks is asked less and less often, as one that refuses.
+    pub(crate) fn note_failure(&mut self, now: Time, error: RouterFailure) -> Duration {
         (self.asked, self.error) = (None, Some(error));
+        if self.granted_at.take().is_some_and(|at| now - at >= STANDS) {
+            self.failures = 0;
+        }
         let wait = AGAIN_MIN.saturating_mul(1 << self.failures.min(16)).min(AGAIN_MAX);
         self.failures += 1;
-        // Who was cut off together does not come back together.
-        let half_ns = wait.as_nanos() as u64 / 2;
-        Duration::from_nanos(half_ns + secret_u64() % half_ns.max(1))
+        jittered(wait)
     }
+}
+
+/// At least half of `wait`: who was cut off together does not come back together.
+pub(crate) fn jittered(wait: Duration) -> Duration {
+    let half_ns = wait.as_nanos() as u64 / 2;
+    Duration::from_nanos(half_ns + secret_u64() % half_ns.max(1))
 }
 
 /// The routers of a group.
@@ -109,24 +135,24 @@ impl RouterList {
         self.0.iter_mut().find(|entry| entry.asked == Some(enrolment))
     }
 
-    /// A router tells of routers. Returns those that are new, and what is asked of those that
-    /// nobody tells of any more. There is room for [`ROUTERS_MAX`]; named ones stay.
+    /// A router tells of routers. What it says of itself says nothing. Returns those that are new,
+    /// and those that nobody tells of any more. There are at most `routers_max`; named ones stay.
     pub(crate) fn hear(
         &mut self,
         teller: SocketAddr,
         told: &[SocketAddr],
+        routers_max: usize,
     ) -> (Vec<SocketAddr>, Vec<RouterEntry>) {
         for entry in &mut self.0 {
             entry.tellers.retain(|it| *it != teller);
-            if told.contains(&entry.address) {
+            if told.contains(&entry.address) && entry.address != teller {
                 entry.tellers.push(teller);
             }
         }
-        let is_left = |entry: &mut RouterEntry| !entry.is_named && entry.tellers.is_empty();
-        let left = self.0.extract_if(.., is_left).collect();
+        let left = self.take_untold();
         let mut new = Vec::new();
-        for &address in told {
-            if self.get_mut(address).is_none() && self.0.len() < ROUTERS_MAX {
+        for &address in told.iter().filter(|address| **address != teller) {
+            if self.get_mut(address).is_none() && self.0.len() < routers_max {
                 let mut entry = RouterEntry::new(address, false);
                 entry.tellers.push(teller);
                 self.0.push(entry);
@@ -134,6 +160,29 @@ impl RouterList {
             }
         }
         (new, left)
+    }
+
+    /// A router is gone for good: what it told does not count any more. Returns the routers that
+    /// nobody tells of now.
+    pub(crate) fn forget_teller(&mut self, teller: SocketAddr) -> Vec<RouterEntry> {
+        self.0.iter_mut().for_each(|entry| entry.tellers.retain(|it| *it != teller));
+        self.take_untold()
+    }
+
+    /// Takes out those that are neither named nor told of, nor told of only by such.
+    fn take_untold(&mut self) -> Vec<RouterEntry> {
+        let mut reached: Vec<_> =
+            self.0.iter().filter(|it| it.is_named).map(|it| it.address).collect();
+        let mut at = 0;
+        while let Some(&teller) = reached.get(at) {
+            let told = self.0.iter().filter(|it| it.tellers.contains(&teller));
+            let told: Vec<_> = told.map(|it| it.address).collect();
+            reached.extend(
+                told.iter().filter(|it| !reached.contains(it)).copied().collect::<Vec<_>>(),
+            );
+            at += 1;
+        }
+        self.0.extract_if(.., |entry| !reached.contains(&entry.address)).collect()
     }
 }
 
@@ -151,29 +200,57 @@ mod tests {
         assert!(RouterList::new(&(1..=9).map(at).collect::<Vec<_>>()).is_none());
         let mut list = RouterList::new(&[at(1), at(2), at(1)]).expect("two are named");
         assert_eq!(list.iter().count(), 2);
-        let (new, left) = list.hear(at(1), &(1..=30).map(at).collect::<Vec<_>>());
+        let (new, left) = list.hear(at(1), &(1..=30).map(at).collect::<Vec<_>>(), 8);
         assert_eq!(new, (3..=8).map(at).collect::<Vec<_>>());
         assert!(left.is_empty());
         // A second teller keeps what the first one drops.
-        assert_eq!(list.hear(at(2), &[at(5)]).0, []);
-        let (new, left) = list.hear(at(1), &[at(9)]);
+        assert_eq!(list.hear(at(2), &[at(5)], 8).0, []);
+        let (new, left) = list.hear(at(1), &[at(9)], 8);
         let left: Vec<_> = left.iter().map(|entry| entry.address).collect();
         assert_eq!(left, [3, 4, 6, 7, 8].map(at));
         assert_eq!(new, [at(9)]);
-        let (_, left) = list.hear(at(2), &[]);
+        let (_, left) = list.hear(at(2), &[], 8);
         assert_eq!(left.iter().map(|entry| entry.address).collect::<Vec<_>>(), [at(5)]);
-        list.hear(at(1), &[]);
+        list.hear(at(1), &[], 8);
         assert_eq!(list.iter().map(|entry| entry.address).collect::<Vec<_>>(), [at(1), at(2)]);
+    }
+
+    #[test]
+    fn rt38_routers_that_only_each_other_tell_of_are_forgotten() {
+        let mut list = RouterList::new(&[at(1)]).expect("one is named");
+        let everybody: Vec<_> = (1..=4).map(at).collect();
+        for teller in 1..=4 {
+            list.hear(at(teller), &everybody, 8);
+        }
+        assert_eq!(list.iter().count(), 4);
+        // The fourth is taken out of service: the others do not tell of it any more. What it said
+        // of itself does not keep it.
+        for teller in 1..=3 {
+            list.hear(at(teller), &everybody[..3], 8);
+        }
+        assert_eq!(list.iter().count(), 3);
+        // The first stops telling of anybody, and the second and third keep each other not.
+        let left = list.hear(at(1), &[], 8).1;
+        assert_eq!(left.len(), 2);
+        // One that is gone tells of nobody.
+        list.hear(at(1), &[at(5)], 8);
+        list.hear(at(5), &[at(6)], 8);
+        assert_eq!(list.forget_teller(at(1)).len(), 2);
+        assert_eq!(list.iter().count(), 1);
     }
 
     #[test]
     fn who_refuses_is_asked_less_and_less_often() {
         let mut entry = RouterEntry::new(at(1), true);
         let failure = RouterFailure { error: SessionError::Refused, detail: String::new() };
-        let waits: Vec<_> = (0..40).map(|_| entry.note_failure(failure.clone())).collect();
+        let now = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let again = |entry: &mut RouterEntry, ms| entry.note_failure(now(ms), failure.clone());
+        let waits: Vec<_> = (0..40).map(|_| again(&mut entry, 0)).collect();
         assert!(waits[0] >= AGAIN_MIN / 2 && waits[0] < AGAIN_MIN);
         assert!(waits[39] >= AGAIN_MAX / 2 && waits[39] < AGAIN_MAX);
-        entry.note_granted();
-        assert!(entry.note_failure(failure) < AGAIN_MIN);
+        entry.note_granted(now(100));
+        assert!(again(&mut entry, 200) >= AGAIN_MAX / 2, "it broke at once");
+        entry.note_granted(now(300));
+        assert!(again(&mut entry, 5300) < AGAIN_MIN, "it stood");
     }
 }

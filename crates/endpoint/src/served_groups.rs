@@ -9,20 +9,22 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
-use petasos_control::{Epoch, JoinGrant, JoinParams};
+use petasos_base::Time;
+use petasos_control::{JoinGrant, JoinParams, RefuseCode};
 use petasos_tls::Identity;
 use petasos_wire::CREDITS_MAX;
 
 use crate::core::Context;
 use crate::endpoint::Endpoint;
-use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, News, Reminder, Wish};
+use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, MemberRequest, News, Reminder};
 use crate::error::SessionError;
-use crate::group::{GroupError, MembershipId};
+use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipId};
 use crate::group_members::{
-    AtRouter, EPOCH_OVER, GroupOpenError, Joined, OUTLIVE, ServeConfig, ServedGroup, ServedGroupId,
+    AtRouter, EPOCH_OVER, GroupOpenError, Joined, OUTLIVE, ROUTERS_AFTER, ServeConfig, ServedGroup,
+    ServedGroupId,
 };
 use crate::mail::GroupCommand;
-use crate::router_list::{RouterFailure, RouterList};
+use crate::router_list::{AGAIN_MIN, RouterEntry, RouterFailure, RouterList, jittered};
 
 impl<S> Context<S> {
     /// What the endpoint has at the routers of a group that it serves; none of one that it has
@@ -39,7 +41,7 @@ impl ServedGroup {
             let of = self.joined.iter().filter(move |it| it.router == address);
             of.filter(|it| it.incarnation.is_some()).max_by_key(|it| it.is_connected)
         };
-        let state = |entry: &crate::router_list::RouterEntry| AtRouter {
+        let state = |entry: &RouterEntry| AtRouter {
             router: entry.address,
             is_member: at(entry.address).is_some(),
             is_active: false,
@@ -71,10 +73,25 @@ impl<S> Endpoint<S> {
         let routers = RouterList::new(&config.routers).ok_or(GroupOpenError::Routers)?;
         let addresses: Vec<_> = routers.iter().map(|entry| entry.address).collect();
         let groups = &mut self.cx.core.outside.groups;
+        let of_others: usize = groups.served.iter().map(|group| group.routers.iter().count()).sum();
+        if of_others + addresses.len() > MEMBERSHIPS_MAX {
+            return Err(GroupOpenError::TooMany);
+        }
         let id = ServedGroupId(groups.next_id());
-        let (inboxes, joined) = (Vec::new(), Vec::new());
-        groups.served.push(ServedGroup { id, config: config.clone(), routers, inboxes, joined });
+        groups.served.push(ServedGroup {
+            id,
+            config: config.clone(),
+            routers,
+            inboxes: Vec::new(),
+            joined: Vec::new(),
+            told_at: Time::ZERO,
+        });
         addresses.into_iter().for_each(|router| self.ask_to_join(id, router, Duration::ZERO));
+        if self.cx.core.outside.groups.served(id).is_some_and(|group| group.inboxes.is_empty()) {
+            // The node has ended.
+            self.leave_served(id);
+            return Err(GroupOpenError::NotAttached);
+        }
         Ok(id)
     }
 
@@ -106,14 +123,32 @@ impl<S> Endpoint<S> {
             let _ = self.leave_group(joined.id);
         }
         self.withdraw_all(&group.inboxes);
+        group.joined.iter().for_each(|it| self.ask_aliases(it.enrolment));
     }
 
+    /// Asks a router after a time. The offer is made then: there are few.
     fn ask_to_join(&mut self, group: ServedGroupId, router: SocketAddr, after: Duration) {
+        if after.is_zero() {
+            return self.join_now(group, router);
+        }
+        let outside = &self.cx.core.outside;
+        let Some(attachment) = &outside.attachment else { return };
+        let id = attachment.shared.next_enrolment();
+        let Some(at) = self.cx.core.outside.groups.served(group) else { return };
+        at.inboxes.push((id, Arc::default()));
+        if let Some(entry) = at.routers.get_mut(router) {
+            entry.asked = Some(id);
+        }
+        self.remind(id, Reminder::AskAgain, after);
+    }
+
+    fn join_now(&mut self, group: ServedGroupId, router: SocketAddr) {
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         let config = at.config.clone();
         let Some(offer) = self.offer_in_turn(group) else {
             let text = "the endpoint's limit of memberships is reached";
-            return self.join_anew(group, router, RouterFailure::here(SessionError::NoRoute, text));
+            let error = SessionError::RefusedBy(RefuseCode::SessionsFull);
+            return self.join_anew(group, router, RouterFailure::here(error, text));
         };
         let params = JoinParams {
             endpoint: self.cx.core.outside.index(),
@@ -126,7 +161,9 @@ impl<S> Endpoint<S> {
             dial_port: config.dial_port,
             address: self.group_address(),
         };
-        let Some((enrolment, inbox)) = self.enrol(router, Wish::Join(params), after) else {
+        let Some((enrolment, inbox)) =
+            self.enrol(router, MemberRequest::Join(params), Duration::ZERO)
+        else {
             let _ = self.leave_group(offer.id);
             return;
         };
@@ -169,16 +206,18 @@ impl<S> Endpoint<S> {
         if let Some(granted) = granted {
             self.on_joined(group, enrolment, granted);
         }
-        for (client, told) in clients {
+        // Who is gone makes room.
+        let (there, gone): (Vec<_>, Vec<_>) = clients.into_iter().partition(|it| it.1.is_some());
+        for (client, told) in gone.into_iter().chain(there) {
             self.on_client_changed(group, enrolment, client, told);
         }
         if let Some(epoch) = epoch {
-            self.on_served_epoch(group, enrolment, &epoch);
+            self.on_served_epoch(group, enrolment, epoch);
         }
         let at = self.cx.core.outside.groups.served(group);
         let router = at.and_then(|at| Some(at.joined_by(enrolment)?.router));
         if let (Some(router), Some(told)) = (router, routers) {
-            self.on_served_routers(group, router, &told);
+            self.on_served_routers(group, (enrolment, router), &told);
         }
         if let Some(ended) = ended {
             self.on_membership_ended(group, enrolment, ended);
@@ -191,13 +230,14 @@ impl<S> Endpoint<S> {
         let bound = at.config.bound;
         let Some(joined) = at.joined_by(enrolment) else { return };
         let (id, router) = (joined.id, joined.router);
+        let now = self.cx.core.now;
         if let Err(failure) = self.join_checked(id, grant, bound, &granted) {
             self.command_group(GroupCommand::Withdraw { enrolment });
             return self.join_again(group, enrolment, failure);
         }
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         if let Some(entry) = at.routers.get_mut(router) {
-            entry.note_granted();
+            entry.note_granted(now);
         }
         let Some(joined) = at.joined_by(enrolment) else { return };
         joined.incarnation = Some(granted.incarnation);
@@ -205,12 +245,45 @@ impl<S> Endpoint<S> {
         self.take_epochs(group, enrolment);
         // A router process has one membership of an endpoint (RT34). That at an earlier process
         // goes on for a while: clients may be bound to it.
-        let Some(at) = self.cx.core.outside.groups.served(group) else { return };
-        let is_same = |it: &&Joined| it.router == router && it.enrolment != enrolment;
-        let former = at.joined.iter().filter(is_same);
-        let former = former.filter(|it| it.incarnation == Some(granted.incarnation));
-        let former: Vec<_> = former.map(|it| it.enrolment).collect();
-        former.into_iter().for_each(|it| self.give_membership_up(group, it));
+        self.end_former(enrolment, granted.incarnation);
+    }
+
+    /// A router process has granted a membership: the one before has ended. If it was by way of
+    /// another address, such as the group's own, that is asked again when this one ends.
+    fn end_former(&mut self, enrolment: EnrolmentId, incarnation: u64) {
+        let served = &self.cx.core.outside.groups.served;
+        let all = served.iter().flat_map(|group| group.joined.iter().map(|it| (group.id, it)));
+        let former =
+            all.filter(|(_, it)| it.incarnation == Some(incarnation) && it.enrolment != enrolment);
+        let former: Vec<_> = former.map(|(group, it)| (group, it.enrolment, it.router)).collect();
+        for (group, former, router) in former {
+            self.give_membership_up(group, former);
+            let at = self.cx.core.outside.groups.served(group);
+            let has_other =
+                at.as_ref().is_some_and(|at| at.joined.iter().any(|it| it.router == router));
+            if let Some(entry) = at.and_then(|at| at.routers.get_mut(router))
+                && !has_other
+            {
+                entry.alias_of = Some(enrolment);
+            }
+        }
+    }
+
+    /// Asks the addresses again that led to the router of this membership, which has ended.
+    fn ask_aliases(&mut self, enrolment: EnrolmentId) {
+        let served = &mut self.cx.core.outside.groups.served;
+        let mut again = Vec::new();
+        for group in served.iter_mut() {
+            let aliases = group.routers.iter().filter(|it| it.alias_of == Some(enrolment));
+            again.extend(aliases.map(|it| (group.id, it.address)));
+        }
+        for (group, router) in again {
+            let at = self.cx.core.outside.groups.served(group);
+            if let Some(entry) = at.and_then(|at| at.routers.get_mut(router)) {
+                entry.alias_of = None;
+            }
+            self.ask_to_join(group, router, jittered(AGAIN_MIN));
+        }
     }
 
     fn join_checked(
@@ -228,7 +301,7 @@ impl<S> Endpoint<S> {
             }
         }
         let joined = self.join_group(id, grant, bound, granted.router_ip);
-        joined.map_err(|error| RouterFailure::here(SessionError::NoRoute, &error.to_string()))
+        joined.map_err(|error| RouterFailure::of(&error))
     }
 
     /// Takes requests of a membership's epochs, and says so.
@@ -241,16 +314,16 @@ impl<S> Endpoint<S> {
         }
     }
 
-    fn on_served_epoch(&mut self, group: ServedGroupId, enrolment: EnrolmentId, epoch: &Epoch) {
+    fn on_served_epoch(&mut self, group: ServedGroupId, enrolment: EnrolmentId, epoch: u16) {
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         let Some(joined) = at.joined_by(enrolment) else { return };
         let (former, _) = joined.epochs;
-        if former == epoch.number {
+        if former == epoch {
             return;
         }
-        joined.epochs = (epoch.number, Some(former));
+        joined.epochs = (epoch, Some(former));
         self.take_epochs(group, enrolment);
-        self.remind(enrolment, Reminder::EpochOver(former), EPOCH_OVER);
+        self.remind(enrolment, Reminder::EpochOver, EPOCH_OVER);
     }
 
     fn on_client_changed(
@@ -266,7 +339,7 @@ impl<S> Endpoint<S> {
             Some(identity) => {
                 if let Err(error) = self.set_group_client(id, client, identity) {
                     // Its requests are refused as not takeable now (RT29).
-                    tracing::warn!(client, %error, "a client of a group is not served");
+                    tracing::debug!(client, %error, "a client of a group is not served");
                 }
             }
             None => self.remove_group_client(id, client),
@@ -279,16 +352,37 @@ impl<S> Endpoint<S> {
         }
     }
 
-    fn on_served_routers(&mut self, group: ServedGroupId, teller: SocketAddr, told: &[SocketAddr]) {
+    /// As those of groups that are called.
+    fn on_served_routers(
+        &mut self,
+        group: ServedGroupId,
+        (enrolment, teller): (EnrolmentId, SocketAddr),
+        told: &[SocketAddr],
+    ) {
+        let now = self.cx.core.now;
+        let served = &self.cx.core.outside.groups.served;
+        let others = served.iter().filter(|it| it.id != group);
+        let of_others: usize = others.map(|it| it.routers.iter().count()).sum();
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
-        let (new, left) = at.routers.hear(teller, told);
+        if at.told_at != Time::ZERO && now - at.told_at < ROUTERS_AFTER {
+            if let Some((_, inbox)) = at.inboxes.iter().find(|(id, _)| *id == enrolment) {
+                inbox.put_back(told);
+            }
+            return self.remind(enrolment, Reminder::Routers, ROUTERS_AFTER);
+        }
+        at.told_at = now;
+        let (new, left) = at.routers.hear(teller, told, MEMBERSHIPS_MAX - of_others);
+        self.leave_served_routers(group, left);
+        new.into_iter().for_each(|router| self.ask_to_join(group, router, jittered(AGAIN_MIN)));
+    }
+
+    fn leave_served_routers(&mut self, group: ServedGroupId, left: Vec<RouterEntry>) {
         for entry in left {
             let Some(at) = self.cx.core.outside.groups.served(group) else { return };
             let of = at.joined.iter().filter(|it| it.router == entry.address);
-            let of: Vec<_> = of.map(|it| it.enrolment).collect();
+            let of: Vec<_> = of.map(|it| it.enrolment).chain(entry.asked).collect();
             of.into_iter().for_each(|enrolment| self.give_membership_up(group, enrolment));
         }
-        new.into_iter().for_each(|router| self.ask_to_join(group, router, Duration::ZERO));
     }
 
     fn on_membership_ended(&mut self, group: ServedGroupId, enrolment: EnrolmentId, ended: Ended) {
@@ -304,11 +398,12 @@ impl<S> Endpoint<S> {
                 self.remind(enrolment, Reminder::Outlived, OUTLIVE);
                 let failure = RouterFailure { error, detail: String::new() };
                 self.join_anew(group, router, failure);
+                self.ask_aliases(enrolment);
             }
-            Ended::Left => {
-                let text = "the router has ended the membership";
-                let failure = RouterFailure::here(SessionError::ClosedByPeer, text);
+            Ended::Closed(error) => {
+                let failure = RouterFailure { error, detail: String::new() };
                 self.join_again(group, enrolment, failure);
+                self.ask_aliases(enrolment);
             }
         }
     }
@@ -322,9 +417,10 @@ impl<S> Endpoint<S> {
     }
 
     fn join_anew(&mut self, group: ServedGroupId, router: SocketAddr, failure: RouterFailure) {
+        let now = self.cx.core.now;
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         let Some(entry) = at.routers.get_mut(router) else { return };
-        let after = entry.note_failure(failure);
+        let after = entry.note_failure(now, failure);
         self.ask_to_join(group, router, after);
     }
 
@@ -348,10 +444,25 @@ impl<S> Endpoint<S> {
         reminder: Reminder,
     ) {
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
+        if reminder == Reminder::AskAgain {
+            at.inboxes.retain(|(id, _)| *id != enrolment);
+            let entry = at.routers.asked_by(enrolment);
+            let router = entry.map(|entry| {
+                entry.asked = None;
+                entry.address
+            });
+            return router.into_iter().for_each(|router| self.join_now(group, router));
+        }
         let Some(joined) = at.joined_by(enrolment) else { return };
+        let router = joined.router;
         match reminder {
-            Reminder::Outlived if !joined.is_connected => self.give_membership_up(group, enrolment),
-            Reminder::EpochOver(former) if joined.epochs.1 == Some(former) => {
+            Reminder::Outlived if !joined.is_connected => {
+                let left = at.routers.forget_teller(router);
+                self.leave_served_routers(group, left);
+                self.give_membership_up(group, enrolment);
+            }
+            Reminder::Routers => self.on_served_news(group, enrolment),
+            Reminder::EpochOver => {
                 joined.epochs.1 = None;
                 let (id, (epoch, _)) = (joined.id, joined.epochs);
                 // It is there as long as the group has it.

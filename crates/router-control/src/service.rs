@@ -35,6 +35,9 @@ pub enum StartError {
     /// plaintext although its control connections are not.
     #[error("groups are not sealed yet, so that their routers cannot use TLS")]
     Sealed,
+    /// The node is a router already.
+    #[error("the node is a router already")]
+    HasRouter,
     /// The system has no descriptor or thread left.
     #[error("the system gives no descriptor or thread: {0}")]
     System(#[from] io::Error),
@@ -71,6 +74,7 @@ impl RouterService {
             refused.clone(),
             Clock::system().now(),
         );
+        node.set_router(Box::new(group)).map_err(|_| StartError::HasRouter)?;
         let plane_thread = PlaneThread {
             plane,
             io,
@@ -81,7 +85,6 @@ impl RouterService {
         };
         let thread = std::thread::Builder::new().name("petasos-plane".into());
         let thread = thread.spawn(move || plane_thread.run())?;
-        node.set_router(Box::new(group));
         Ok(RouterService { plane: commands, thread: Some(thread), refused, data })
     }
 

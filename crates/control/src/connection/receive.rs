@@ -163,7 +163,7 @@ impl Connection {
     }
 
     fn on_connect(&mut self, id: u64, params: ConnectParams) -> Result<(), ProtocolError> {
-        self.resumption.heard_connect();
+        self.resumption.heard_request();
         // Local names of a process in another place cannot be reached from here.
         let params = ConnectParams { local: params.local.filter(|_| self.is_beside()), ..params };
         if let Some(result) = self.answers.get(id) {

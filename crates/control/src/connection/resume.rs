@@ -20,13 +20,13 @@ pub(super) struct Resumption {
     resumes: usize,
     /// Whether a resume is unanswered.
     pending: bool,
-    /// Whether sessions have been asked for, or this connection has already replaced another one:
+    /// Whether something has been asked for, or this connection has already replaced another one:
     /// then it cannot replace any more.
     settled: bool,
 }
 
 impl Resumption {
-    pub(super) fn heard_connect(&mut self) {
+    pub(super) fn heard_request(&mut self) {
         self.settled = true;
     }
 }

@@ -80,6 +80,15 @@ fn c21_resumption_out_of_place_ends_the_connection() {
 }
 
 #[test]
+fn c21_what_was_asked_of_a_router_cannot_be_resumed_away() {
+    let mut pair = super::groups::open();
+    assert_eq!(pair.dialler.connection.attach(1, super::group_golden::attach()), Ok(()));
+    assert!(pair.dialler.connection.resume(TICKET));
+    pair.transfer();
+    assert!(failed(&pair.acceptor.take_events(), ProtocolError::ResumptionMisplaced));
+}
+
+#[test]
 fn c21_what_was_asked_and_not_answered_is_known_after_the_end() {
     let mut pair = Pair::open();
     let connection = &mut pair.dialler.connection;

@@ -12,6 +12,7 @@ mod outcomes;
 mod resumption;
 mod router;
 mod succession;
+mod told;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
@@ -87,7 +88,7 @@ pub(super) struct Control {
     /// late mail of the first node for mail of the second.
     next_link: PeerId,
     /// Connect ids are never reused in an incarnation (C12).
-    next_connect: u64,
+    next_attempt: u64,
     /// Where the search for the next serving endpoint starts.
     cursor: usize,
     accept_at: Time,
@@ -124,7 +125,7 @@ impl Control {
             enrolments: Enrolments::default(),
             router: Router::default(),
             next_link: petasos_base::random_seed() >> 1,
-            next_connect: 1,
+            next_attempt: 1,
             cursor: 0,
             accept_at: Time::ZERO,
             draining: false,
@@ -399,7 +400,7 @@ impl Control {
         }
         self.tell_lost(number, asked.as_deref(), &error);
         self.end_enrolments(number, &error);
-        self.on_group_peer_gone(number, !matches!(error, SessionError::PeerEnded));
+        self.on_group_peer_gone(number, enrolments::is_break(&error));
     }
 
     /// Tells endpoints that the sessions of a connection end: those that were asked for sessions,

@@ -72,6 +72,8 @@ pub(super) struct Link {
     pub(super) has_successor: bool,
     /// Whether that is heeded: the link is not the one to that address any more.
     pub(super) is_succeeded: bool,
+    /// Whether sessions were asked for here.
+    pub(super) has_sessions: bool,
     /// Endpoints that the peer has asked for sessions.
     pub(super) asked: Vec<u16>,
     /// The endpoints that do not ask for rings.
@@ -132,6 +134,7 @@ impl Link {
             disconnects: VecDeque::new(),
             has_successor: false,
             is_succeeded: false,
+            has_sessions: false,
             asked: Vec::new(),
             without_rings: WithoutRings::default(),
             ended: false,

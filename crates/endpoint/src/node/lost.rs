@@ -125,6 +125,8 @@ impl Lost {
         link.asked = self.asked;
         link.without_rings = self.without_rings;
         link.resumes = None;
+        // What depends on it is not counted.
+        link.has_sessions = true;
         if let Some(connection) = link.connection() {
             connection.inherit_answers(self.answers);
         }

@@ -34,7 +34,7 @@ use std::thread::JoinHandle;
 use core::time::Duration;
 
 use petasos_base::Clock;
-use petasos_base::sync::{AtomicU64, Ordering};
+use petasos_base::sync::{AtomicBool, AtomicU64, Ordering};
 use petasos_control::{Capabilities, Config, Hello, SUPPORTED, Text};
 
 use crate::enrolment::EnrolmentId;
@@ -143,6 +143,9 @@ pub(crate) struct Shared {
     /// Counters of refusals.
     refused: quota::Counters,
     members: Mutex<Members>,
+    has_router: AtomicBool,
+    /// Counts from a random start, so that an endpoint that moves to another node does not mistake
+    /// late mail of the first node for mail of the second.
     enrolments: AtomicU64,
 }
 
@@ -195,7 +198,8 @@ impl Node {
             guard,
             refused: quota::Counters::default(),
             members: Mutex::default(),
-            enrolments: AtomicU64::new(0),
+            has_router: AtomicBool::new(false),
+            enrolments: AtomicU64::new(petasos_base::random_seed()),
         });
         let hello = hello(&config, listener.is_some());
         let listener = listener.map(Arc::new);
@@ -239,10 +243,17 @@ impl Node {
     }
 
     /// Makes this process the router of a group: `router` answers the clients and workers that dial
-    /// the node's address, instead of an earlier one. Without a router, they are refused.
-    pub fn set_router(&self, router: Box<dyn GroupRouter>) {
+    /// the node's address. Without a router, they are refused.
+    ///
+    /// # Errors
+    /// The node has a router already: what that has granted is not known to another.
+    pub fn set_router(&self, router: Box<dyn GroupRouter>) -> Result<(), HasRouter> {
+        if self.inner.shared.has_router.swap(true, Ordering::Relaxed) {
+            return Err(HasRouter);
+        }
         // If the thread is gone there is nobody to answer.
-        let _ = self.inner.shared.commands.post(Command::Group(GroupCommand::Route(router)));
+        let _ = self.inner.shared.commands.post(Command::Group(GroupCommand::SetRouter(router)));
+        Ok(())
     }
 
     /// Lets the router do what is due: see [`GroupRouter::turn`].
@@ -259,6 +270,18 @@ impl Node {
         &self.inner.shared
     }
 }
+
+/// Why a node is not given a router: it has one. The caller's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HasRouter;
+
+impl core::fmt::Display for HasRouter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the node has a router")
+    }
+}
+
+impl std::error::Error for HasRouter {}
 
 /// Wakes the router of a node: see [`Node::turn_router`].
 #[derive(Clone)]

@@ -40,6 +40,8 @@ pub struct Desk {
     expelled: Vec<Leave>,
     standing: BTreeMap<Member, (PeerLink, u32)>,
     numbers: u32,
+    /// Every worker has this number: the endpoint is the same.
+    pub same_worker: Option<u16>,
     pub epoch: u16,
 }
 
@@ -67,7 +69,7 @@ impl Router {
         let desk = Desk { numbers: first_number, ..Desk::default() };
         let desk = Arc::new(Mutex::new(desk));
         let data = UdpSocket::bind((localhost(), 0)).expect("loopback has ports");
-        node.set_router(Box::new(AtDesk { desk: desk.clone(), data }));
+        node.set_router(Box::new(AtDesk { desk: desk.clone(), data })).expect("it has none");
         let address = node.local_address().expect("it listens");
         Router { node, desk, address }
     }
@@ -142,7 +144,9 @@ impl Desk {
         if let Some(code) = self.refuses {
             return Err(Refusal { code, detail: petasos_control::Text::new("no") });
         }
-        let (member, tag) = self.next(link, |number| Member::Worker(number as u16));
+        let same = self.same_worker;
+        let number = |number| Member::Worker(same.unwrap_or(number as u16));
+        let (member, tag) = self.next(link, number);
         let Member::Worker(worker) = member else { unreachable!("it is one") };
         self.said.push(Said::Join { worker, session: params.session, tag: params.tag });
         Ok(JoinGrant {

@@ -114,10 +114,12 @@ fn rt35_an_attachment_outlives_its_connection_for_ten_seconds_at_most() {
     router.tell_members(&[(1, Some(4001))]);
     let node = node(None);
     let mut client = client(&node, localhost());
-    let group = open(&mut client, &[router.address]);
+    let proxy = Proxy::to(router.address);
+    let group = open(&mut client, &[proxy.address]);
     session(&mut client, group);
-    drop(router);
-    client.run_for(Duration::from_secs(2), |_, _| false);
+    proxy.set(Mode::Closed);
+    proxy.cut();
+    client.run_for(Duration::from_secs(5), |_, _| false);
     assert!(client.context().group_session(group).is_some());
     until(&mut client, |it| it.context().group_session(group).is_none());
     assert!(!at(&mut client, group)[0].is_member);
@@ -267,7 +269,7 @@ fn rt35_a_worker_joins_anew_over_the_next_connection() {
     let served = serve(&mut worker, &[proxy.address]);
     let is_member = |it: &mut Endpoint<Outcomes>| it.context().served_routers(served)[0].is_member;
     until(&mut worker, is_member);
-    for times in 2..12 {
+    for times in 2..7 {
         proxy.cut();
         until(&mut worker, |_| router.heard(is_join) == times);
         until(&mut worker, |it| {
@@ -310,4 +312,135 @@ fn a_group_that_is_not_sealed_over_tls_is_refused() {
     assert!(failure.detail.contains("sealed"), "{failure}");
     until(&mut client, |_| router.heard(|said| matches!(said, Said::Left(_))) > 0);
     assert!(client.context().group_session(group).is_none());
+}
+
+#[test]
+fn rt35_an_attachment_that_was_ended_waits_for_the_next_one_for_two_seconds() {
+    let _watchdog = watchdog("ended");
+    let router = Router::new();
+    router.tell_members(&[(1, Some(4001))]);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[router.address]);
+    let first = session(&mut client, group);
+    let Said::Attach { client: number, .. } = router.desk().said[0] else { panic!("it is one") };
+    router.expel(Member::Client(number));
+    until(&mut client, |it| it.context().group_session(group) != Some(first));
+    session(&mut client, group);
+    // The process ends on purpose: nothing is left of it soon.
+    drop(router);
+    let clock = petasos_endpoint::Clock::system();
+    let begun = clock.now();
+    until(&mut client, |it| it.context().group_session(group).is_none());
+    assert!(clock.now() - begun < Duration::from_secs(9), "sooner than after a break");
+}
+
+#[test]
+fn a_worker_serves_at_eight_routers_and_no_more() {
+    let _watchdog = watchdog("eight routers");
+    let node = node(None);
+    let mut worker = client(&node, localhost());
+    let at = |ports: core::ops::Range<u16>| {
+        let routers = ports.map(|port| SocketAddr::new(localhost(), port)).collect();
+        ServeConfig { routers, ..ServeConfig::default() }
+    };
+    worker.serve_group(&at(1..6)).expect("there is room");
+    assert_eq!(worker.serve_group(&at(6..10)), Err(GroupOpenError::TooMany));
+    worker.serve_group(&at(6..9)).expect("there is room");
+    // Nobody listens there: it asks again, and again.
+    worker.run_for(Duration::from_millis(500), |_, _| false);
+}
+
+#[test]
+fn rt34_a_router_that_is_reached_by_two_addresses_has_one_membership() {
+    let _watchdog = watchdog("two addresses");
+    let router = Router::new();
+    router.desk().same_worker = Some(7);
+    let proxy = Proxy::to(router.address);
+    let node = node(None);
+    let mut worker = client(&node, localhost());
+    let served = serve(&mut worker, &[router.address, proxy.address]);
+    until(&mut worker, |_| router.heard(is_join) == 2);
+    worker.run_for(Duration::from_millis(300), |_, _| false);
+    assert_eq!(router.heard(is_join), 2, "the second stands");
+    let members = |it: &mut Endpoint<Outcomes>| {
+        it.context().served_routers(served).iter().filter(|at| at.is_member).count()
+    };
+    assert_eq!(members(&mut worker), 1);
+    // It ends: the other address is asked again.
+    proxy.set(Mode::Closed);
+    proxy.cut();
+    router.node.turn_router();
+    until(&mut worker, |_| router.heard(is_join) > 2);
+    until(&mut worker, |it| members(it) == 1);
+}
+
+#[test]
+fn rt30_an_epoch_is_confirmed_although_a_worker_left_before_it_took_it() {
+    let _watchdog = watchdog("left before");
+    let router = Router::new();
+    let node = node(None);
+    let mut worker = client(&node, localhost());
+    let mut other = client(&node, localhost());
+    let served = serve(&mut worker, &[router.address]);
+    let also = serve(&mut other, &[router.address]);
+    until(&mut worker, |it| it.context().served_routers(served)[0].is_member);
+    until(&mut other, |it| it.context().served_routers(also)[0].is_member);
+    router.tell(Told::Epoch { client: None, epoch: epoch(1) });
+    worker.run_for(Duration::from_millis(100), |_, _| false);
+    let heard = |said: &Said| *said == Said::Heard(1);
+    assert_eq!(router.heard(heard), 0, "the other has not turned");
+    drop(other);
+    until(&mut worker, |_| router.heard(heard) == 1);
+    // One that joins with a newer epoch brings it to all of the connection.
+    router.desk().epoch = 2;
+    let mut third = client(&node, localhost());
+    let of_third = serve(&mut third, &[router.address]);
+    until(&mut third, |it| it.context().served_routers(of_third)[0].is_member);
+    until(&mut worker, |_| router.heard(|said| *said == Said::Heard(2)) == 1);
+}
+
+#[test]
+fn rt39_who_grants_and_breaks_is_asked_less_and_less_often() {
+    let _watchdog = watchdog("grants and breaks");
+    let router = Router::new();
+    let proxy = Proxy::to(router.address);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    open(&mut client, &[proxy.address]);
+    let clock = petasos_endpoint::Clock::system();
+    let end = clock.now() + Duration::from_secs(3);
+    let mut seen = 0;
+    while clock.now() < end {
+        client.run_for(Duration::from_millis(2), |_, _| false);
+        let attached = router.heard(is_attach);
+        if attached > seen {
+            seen = attached;
+            proxy.cut();
+        }
+    }
+    assert!((3..12).contains(&seen), "{seen}: it was asked every 40 ms before");
+}
+
+#[test]
+fn rt38_routers_that_are_told_of_are_heeded_once_a_second() {
+    let _watchdog = watchdog("tells of many");
+    let router = Router::new();
+    router.tell_members(&[]);
+    let listener = std::net::TcpListener::bind((localhost(), 0)).expect("loopback has ports");
+    listener.set_nonblocking(true).expect("it is a socket");
+    let victim = listener.local_addr().expect("it is bound");
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[router.address]);
+    session(&mut client, group);
+    let clock = petasos_endpoint::Clock::system();
+    let end = clock.now() + Duration::from_secs(3);
+    while clock.now() < end {
+        router.tell(Told::Routers(vec![victim]));
+        router.tell(Told::Routers(vec![]));
+        client.run_for(Duration::from_millis(5), |_, _| false);
+    }
+    let dialled = core::iter::from_fn(|| listener.accept().ok()).count();
+    assert!(dialled <= 5, "{dialled} connections to whom the router has named");
 }

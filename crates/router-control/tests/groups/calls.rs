@@ -47,6 +47,7 @@ fn rt35_calls_go_on_while_control_connections_break() {
     ready(&mut clients, &mut workers);
     let mut made = 0;
     for cut in 1..=5 {
+        let before = clients[0].session();
         wire.cut();
         until(&mut clients, &mut workers, |clients, _| {
             if made < cut * 200 {
@@ -59,7 +60,9 @@ fn rt35_calls_go_on_while_control_connections_break() {
             state.answered + again == cut * 200
         });
         until(&mut clients, &mut workers, |clients, workers| {
-            clients[0].peers() == 2 && workers.iter_mut().all(|it| it.is_member())
+            clients[0].session() != before
+                && clients[0].peers() == 2
+                && workers.iter_mut().all(|it| it.is_member())
         });
     }
     assert!(clients[0].endpoint.state().answered > 900);

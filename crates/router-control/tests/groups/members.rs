@@ -18,10 +18,7 @@ fn rt39_one_peer_has_half_of_the_clients_at_most() {
     let router = Router::start(GroupSettings { plane, ..GroupSettings::default() });
     // All of these come from one address.
     let mut clients: Vec<_> = (0..5).map(|_| client(&[router.address])).collect();
-    let is_in = |it: &mut crate::world::Member<_>| {
-        let group = it.group;
-        it.endpoint.context().group_session(group).is_some()
-    };
+    let is_in = |it: &mut crate::world::Member<_>| it.session().is_some();
     until(&mut clients, &mut [], |clients, _| {
         clients.iter_mut().filter_map(|it| is_in(it).then_some(())).count() == 4
             && router.service.refused().0 > 0
@@ -76,7 +73,8 @@ fn rt30_calls_go_on_across_epochs_and_numbers_come_back() {
     let mut made = 0u64;
     // Each round uses a number of a client, of which there are four: they come back two epochs
     // later. The first calls of a client wait for the worker to be admitted.
-    for round in 1..=8 {
+    for round in 1..=6 {
+        let before = clients[0].session();
         wire.cut();
         until(&mut clients, &mut workers, |clients, _| {
             if made < round * 100 {
@@ -84,12 +82,7 @@ fn rt30_calls_go_on_across_epochs_and_numbers_come_back() {
             }
             clients[0].endpoint.state().answered == round * 100
         });
-        let session = |it: &mut crate::world::Member<petasos_endpoint::GroupId>| {
-            let group = it.group;
-            let at = it.endpoint.context().group_routers(group);
-            at[0].is_member && at[0].failure.is_none()
-        };
-        until(&mut clients, &mut workers, |clients, _| session(&mut clients[0]));
+        until(&mut clients, &mut workers, |clients, _| clients[0].session() != before);
     }
     assert_eq!(clients[0].endpoint.state().errors, []);
 }

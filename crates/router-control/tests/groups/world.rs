@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use petasos_endpoint::{
     CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, GroupConfig, GroupId, Node,
-    NodeConfig, Payload, Request, Routing, ServeConfig, ServedGroupId,
+    NodeConfig, Payload, Request, Routing, ServeConfig, ServedGroupId, SessionId,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router_control::{GroupSettings, RouterService};
@@ -110,6 +110,11 @@ impl Member<GroupId> {
         let routing = Routing { is_idempotent, ..Routing::default() };
         let settings = CallSettings::default();
         cx.enqueue_routed(session, ECHO, request, count, 0, &settings, routing).is_ok()
+    }
+
+    /// The attachment that calls go by.
+    pub fn session(&mut self) -> Option<SessionId> {
+        self.endpoint.context().group_session(self.group)
     }
 
     pub fn peers(&mut self) -> usize {

@@ -90,6 +90,7 @@ impl Connection {
     }
 
     fn on_ask(&mut self, ask: Ask, wish: Wish, event: GroupEvent) -> Result<(), ProtocolError> {
+        self.resumption.heard_request();
         if self.groups.requested.contains_key(&ask) {
             return Err(ProtocolError::GroupMisplaced("an id"));
         }

@@ -261,6 +261,19 @@ impl<S> Core<S> {
         true
     }
 
+    /// Whether calls that were made by an attachment, which may be gone, are not over.
+    pub(crate) fn has_group_calls(&self, session: SessionId) -> bool {
+        let calls = self.group_calls.as_deref();
+        calls.is_some_and(|calls| !calls.pairs.unended(|asked| asked.of == session).is_empty())
+    }
+
+    /// Whether an attachment's numbers are half used (RT3).
+    pub(crate) fn is_group_worn(&self, session: SessionId) -> bool {
+        let calls = self.group_calls.as_deref();
+        let id = calls.and_then(|calls| Some((calls, calls.attachment(session)?.id)));
+        id.is_some_and(|(calls, id)| calls.pairs.is_worn(id))
+    }
+
     /// A roster does not have the link any more.
     fn unlist(&mut self, link: LinkId) {
         self.group_calls_mut().links.get_mut(link).is_listed = false;

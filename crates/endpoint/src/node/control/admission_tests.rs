@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use petasos_base::sync::{AtomicBool, AtomicU64};
 use petasos_base::{Clock, VirtualClock};
 use petasos_control::{Config, Event, SessionRef, SessionRole};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -31,7 +32,8 @@ fn control() -> (Control, SocketAddr) {
         guard: Guard::new(&settings).expect("there are no certificates"),
         refused: quota::Counters::default(),
         members: Mutex::default(),
-        enrolments: petasos_base::sync::AtomicU64::new(0),
+        has_router: AtomicBool::new(false),
+        enrolments: AtomicU64::new(0),
     });
     let (hello, config) = (hello(&settings, true), Config::default());
     // No time passes, but some has passed before: an address has handshakes left.

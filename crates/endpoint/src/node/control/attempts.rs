@@ -12,8 +12,8 @@ use crate::sessions::PeerId;
 
 impl Control {
     pub(super) fn add_attempt(&mut self, asking: Asking) -> u64 {
-        let id = self.next_connect;
-        self.next_connect += 1;
+        let id = self.next_attempt;
+        self.next_attempt += 1;
         self.attempts.insert(id, Attempt { asking, is_repeated: false, is_moved: false });
         id
     }
@@ -43,7 +43,7 @@ impl Control {
     /// Sends connects and disconnects that have waited for the connection to accept them.
     pub(super) fn send_waiting(&mut self, number: PeerId) {
         let now = self.now;
-        let mut failed = Vec::new();
+        let (mut failed, mut asked) = (Vec::new(), Vec::new());
         let link = self.links.get_mut(&number).expect("links are removed by their turn only");
         let Stage::Talking(connection) = &mut link.stage else { return };
         if !connection.is_open() {
@@ -68,15 +68,21 @@ impl Control {
                     let params = link.without_rings.apply(offer.params, now);
                     sent(connection.connect(id, params, now))
                 }
-                Asking::Group(enrolment) => enrolments::ask(connection, id, &enrolment.wish),
+                Asking::Group(enrolment) => enrolments::ask(connection, id, &enrolment.request),
             };
             let Some(sent) = sent else { break };
             link.waiting.pop_front();
+            match attempt.asking {
+                Asking::Session { .. } => link.has_sessions = true,
+                Asking::Group(_) if sent.is_ok() => asked.push(id),
+                Asking::Group(_) => {}
+            }
             failed.extend(sent.err().map(|code| (id, code)));
         }
         for (id, code) in failed {
             self.fail_attempt(id, SessionError::RefusedBy(code));
         }
+        asked.into_iter().for_each(|id| self.note_asked(number, id));
         self.send_to_router(number);
     }
 

@@ -9,59 +9,47 @@
 //! Invariants: an enrolment is `later`, an attempt, or `standing`, and in one of them only, until
 //! it has ended; the attempt's and the standing one's connection is its link.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::SocketAddr;
+use core::time::Duration;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_control::{
-    Active, ClientChange, ConnectFailure, Connection, GroupError, GroupEvent, JoinFailure, Leave,
-    Member, MemberChange, MemberState, RefuseCode, Told,
+    ByeReason, ConnectFailure, Connection, FailureReason, GroupError, GroupEvent, JoinFailure,
+    Leave, Member, RefuseCode,
 };
-use petasos_tls::Identity;
 
+use super::told::RouterTold;
 use super::{Asking, Attempt, Control};
-use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, News, Reminder, Wish};
+use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, MemberRequest, Reminder};
 use crate::error::SessionError;
-use crate::group::MEMBERS_MAX;
 use crate::mail::{Enrolment, GroupCommand, Mail};
 use crate::mailbox::Mailbox;
 use crate::sessions::PeerId;
 
-/// The most clients of which one router's connection keeps the names. More are not believed: their
-/// requests are refused.
-const CLIENTS_MAX: usize = 16 * 1024;
+/// How long a router has for an answer. It may bind services first (RT31).
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection stays on which nothing is asked or stands any more.
+const UNUSED_FOR: Duration = Duration::from_secs(5);
 
 /// What is to be done at a time.
 enum Later {
     Enrol(Box<Enrolment>),
     Remind(EnrolmentId, Reminder, Arc<Mailbox<Mail>>),
+    /// Give an attempt up that has no answer.
+    Expire(PeerId, u64),
+    /// Close a connection, if it is still unused.
+    CloseUnused(PeerId),
 }
 
 /// A grant that stands.
-struct Standing {
+pub(super) struct Standing {
     link: PeerId,
     /// By which it ends.
-    leave: Leave,
-    enrolment: Box<Enrolment>,
+    pub(super) leave: Leave,
+    pub(super) enrolment: Box<Enrolment>,
     /// The epoch of which it takes requests; a worker.
     taken: Option<u16>,
-}
-
-/// What a connection to a router has told, so that later attachments know it as well.
-#[derive(Default)]
-struct FromRouter {
-    members: BTreeMap<u16, petasos_control::DataAddress>,
-    has_roster: bool,
-    clients: BTreeMap<u32, Option<Arc<Identity>>>,
-    routers: Option<Vec<SocketAddr>>,
-    is_draining: bool,
-    /// The newest epoch that workers were told.
-    newest: Option<u16>,
-    /// The epoch that all of them take and that is to be confirmed.
-    confirm: Option<u16>,
-    /// Leaves that wait to be sent.
-    leaves: VecDeque<Leave>,
 }
 
 /// The enrolments of a process.
@@ -69,7 +57,7 @@ struct FromRouter {
 pub(super) struct Enrolments {
     later: Vec<(Time, Later)>,
     standing: HashMap<EnrolmentId, Standing>,
-    links: BTreeMap<PeerId, FromRouter>,
+    pub(super) links: BTreeMap<PeerId, RouterTold>,
 }
 
 impl Enrolments {
@@ -79,7 +67,7 @@ impl Enrolments {
     }
 
     /// Those that stand on a connection.
-    fn on(&self, link: PeerId) -> impl Iterator<Item = (EnrolmentId, &Standing)> {
+    pub(super) fn on(&self, link: PeerId) -> impl Iterator<Item = (EnrolmentId, &Standing)> {
         let standing = self.standing.iter().filter(move |(_, it)| it.link == link);
         standing.map(|(id, it)| (*id, it))
     }
@@ -95,10 +83,16 @@ impl Control {
             GroupCommand::Withdraw { enrolment } => self.withdraw(enrolment),
             GroupCommand::EpochTaken { enrolment, epoch } => self.on_taken(enrolment, epoch),
             GroupCommand::Remind { enrolment, reminder, after, from } => {
+                let is_it = |later: &Later| match later {
+                    Later::Remind(id, of, _) => (*id, *of) == (enrolment, reminder),
+                    _ => false,
+                };
+                // One of each kind: a router must not make them pile up.
+                self.enrolments.later.retain(|(_, later)| !is_it(later));
                 let later = Later::Remind(enrolment, reminder, from);
                 self.enrolments.later.push((self.now + after, later));
             }
-            GroupCommand::Route(router) => self.router.set(router),
+            GroupCommand::SetRouter(router) => self.router.set(router),
             GroupCommand::TurnRouter => {}
         }
     }
@@ -114,6 +108,8 @@ impl Control {
                     // An endpoint that is gone need not be reminded.
                     let _ = from.post(Mail::GroupReminder { enrolment, reminder });
                 }
+                Later::Expire(link, id) => self.expire(link, id),
+                Later::CloseUnused(link) => self.close_unused(link),
             }
         }
     }
@@ -130,13 +126,14 @@ impl Control {
         self.wait_for(router, id);
     }
 
-    fn withdraw(&mut self, enrolment: EnrolmentId) {
+    pub(super) fn withdraw(&mut self, enrolment: EnrolmentId) {
         let is_it = |later: &Later| match later {
             Later::Enrol(it) => it.id == enrolment,
             Later::Remind(id, ..) => *id == enrolment,
+            Later::Expire(..) | Later::CloseUnused(_) => false,
         };
         self.enrolments.later.retain(|(_, later)| !is_it(later));
-        if let Some(standing) = self.enrolments.standing.remove(&enrolment) {
+        if let Some(standing) = self.remove_standing(enrolment) {
             return self.queue_leave(standing.link, standing.leave);
         }
         let is_its = |attempt: &Attempt| match &attempt.asking {
@@ -149,6 +146,38 @@ impl Control {
             self.attempts.remove(&id);
             self.links.values_mut().for_each(|link| link.waiting.retain(|it| *it != id));
             self.lost.values_mut().for_each(|lost| lost.waiting.retain(|it| *it != id));
+            let at = self.now + UNUSED_FOR;
+            let dialled = self.links.iter().filter(|(_, link)| link.server.is_some());
+            let later = dialled.map(|(link, _)| (at, Later::CloseUnused(*link)));
+            self.enrolments.later.extend(later);
+        }
+    }
+
+    /// Takes a grant that stands off the list. Others may have waited for it.
+    fn remove_standing(&mut self, id: EnrolmentId) -> Option<Standing> {
+        let standing = self.enrolments.standing.remove(&id)?;
+        self.confirm_if_all_take(standing.link);
+        let later = Later::CloseUnused(standing.link);
+        self.enrolments.later.push((self.now + UNUSED_FOR, later));
+        Some(standing)
+    }
+
+    /// Closes a connection that was dialled for groups only and is not used for them any more: a
+    /// router that tells of ever new routers must not make this process keep connections to all.
+    fn close_unused(&mut self, number: PeerId) {
+        let is_used = self.enrolments.on(number).next().is_some()
+            || self.enrolments.links.get(&number).is_some_and(|told| told.asked > 0);
+        let Some(link) = self.links.get_mut(&number) else { return };
+        let is_idle = link.waiting.is_empty() && link.repeats.is_empty();
+        if is_used || !is_idle || link.has_sessions || link.server.is_none() {
+            return;
+        }
+        match link.connection() {
+            Some(connection) => connection.close(ByeReason::Idle),
+            None => {
+                self.end_link(number, SessionError::NodeEnded);
+                self.links.remove(&number);
+            }
         }
     }
 
@@ -157,12 +186,33 @@ impl Control {
         let Some(standing) = self.enrolments.standing.get_mut(&enrolment) else { return };
         standing.taken = Some(epoch);
         let link = standing.link;
+        self.confirm_if_all_take(link);
+    }
+
+    fn confirm_if_all_take(&mut self, link: PeerId) {
         let is_worker = |it: &Standing| matches!(it.leave.member, Member::Worker(_));
         let workers = self.enrolments.on(link).filter(|(_, it)| is_worker(it));
-        let all_take = workers.map(|(_, it)| it.taken).all(|taken| taken == Some(epoch));
+        let mut taken: Vec<_> = workers.map(|(_, it)| it.taken).collect();
+        taken.dedup();
         let Some(told) = self.enrolments.links.get_mut(&link) else { return };
-        if all_take && told.newest == Some(epoch) {
-            told.confirm = Some(epoch);
+        if told.newest.is_some() && taken == [told.newest] {
+            told.confirm = told.newest;
+        }
+    }
+
+    /// A request was sent to a router. It has its time for an answer.
+    pub(super) fn note_asked(&mut self, link: PeerId, id: u64) {
+        self.enrolments.links.entry(link).or_default().asked += 1;
+        self.enrolments.later.push((self.now + ANSWER_TIMEOUT, Later::Expire(link, id)));
+    }
+
+    /// A router has not answered in time. What it grants later is given back.
+    fn expire(&mut self, link: PeerId, id: u64) {
+        if self.attempts.contains_key(&id) {
+            if let Some(told) = self.enrolments.links.get_mut(&link) {
+                told.asked = told.asked.saturating_sub(1);
+            }
+            self.fail_attempt(id, SessionError::Timeout);
         }
     }
 
@@ -180,18 +230,22 @@ impl Control {
         match event {
             GroupEvent::AttachAnswered { id, result } => {
                 let granted = result.map(|grant| Grant::Attached(Box::new(grant)));
-                self.on_wish_answered(number, id, granted.map_err(|error| (error, String::new())));
+                self.on_enrolment_answered(
+                    number,
+                    id,
+                    granted.map_err(|error| (error, String::new())),
+                );
             }
             GroupEvent::JoinAnswered { id, result } => {
                 let granted = result.map(|grant| Grant::Joined(Box::new(grant)));
                 let refused = |JoinFailure { reason, detail }| (reason, detail.to_string());
-                self.on_wish_answered(number, id, granted.map_err(refused));
+                self.on_enrolment_answered(number, id, granted.map_err(refused));
             }
             GroupEvent::Told(told) => self.on_told(number, told),
             GroupEvent::Left { leave } => {
                 let left = self.enrolments.on(number).find(|(_, it)| it.leave == leave);
                 if let Some(id) = left.map(|(id, _)| id) {
-                    self.end_enrolment(id, Ended::Left);
+                    self.end_enrolment(id, Ended::Closed(SessionError::ClosedByPeer));
                 }
             }
             // A leave is confirmed; nobody asks to be placed (RT37); the rest is a router's.
@@ -199,19 +253,26 @@ impl Control {
         }
     }
 
-    fn on_wish_answered(
+    fn on_enrolment_answered(
         &mut self,
         number: PeerId,
         id: u64,
         result: Result<Grant, (ConnectFailure, String)>,
     ) {
+        if let Some(told) = self.enrolments.links.get_mut(&number) {
+            told.asked = told.asked.saturating_sub(1);
+        }
+        self.enrolments.later.push((self.now + UNUSED_FOR, Later::CloseUnused(number)));
+        if let Ok(Grant::Joined(grant)) = &result {
+            self.on_epoch_of_workers(number, grant.epoch.number);
+        }
         let attempt = self.attempts.remove(&id);
         let enrolment = attempt.and_then(|attempt| match attempt.asking {
             Asking::Group(enrolment) => Some(enrolment),
             Asking::Session { .. } => None,
         });
         match (result, enrolment) {
-            (Ok(grant), Some(enrolment)) => self.on_wish_granted(number, enrolment, grant),
+            (Ok(grant), Some(enrolment)) => self.on_enrolment_granted(number, enrolment, grant),
             // The endpoint does not want it any more.
             (Ok(grant), None) => self.queue_leave(number, leave_of(&grant)),
             (Err((failure, text)), Some(enrolment)) => {
@@ -225,12 +286,12 @@ impl Control {
         }
     }
 
-    fn on_wish_granted(&mut self, number: PeerId, enrolment: Box<Enrolment>, grant: Grant) {
+    fn on_enrolment_granted(&mut self, number: PeerId, enrolment: Box<Enrolment>, grant: Grant) {
         let leave = leave_of(&grant);
         let link = self.links.get_mut(&number).expect("an event's link exists");
-        let (cipher, epoch) = match &grant {
-            Grant::Attached(grant) => (grant.cipher, None),
-            Grant::Joined(grant) => (grant.cipher, Some(grant.epoch.number)),
+        let (cipher, is_worker) = match &grant {
+            Grant::Attached(grant) => (grant.cipher, false),
+            Grant::Joined(grant) => (grant.cipher, true),
         };
         if cipher.is_some() != link.tls.is_some() {
             self.queue_leave(number, leave);
@@ -241,8 +302,6 @@ impl Control {
         let incarnation = link.incarnation().expect("hellos come before grants");
         let granted = Granted { grant, router_ip, local_ip, incarnation };
         let told = self.enrolments.links.entry(number).or_default();
-        let is_worker = epoch.is_some();
-        told.newest = epoch.or(told.newest);
         let is_heard = enrolment.leave(|news| {
             news.granted = Some(granted);
             news.routers.clone_from(&told.routers);
@@ -264,122 +323,18 @@ impl Control {
         self.enrolments.standing.insert(id, standing);
     }
 
-    fn on_told(&mut self, number: PeerId, told: Told) {
-        match told {
-            Told::Members(changes) => self.on_members(number, &changes),
-            Told::Clients(changes) => self.on_clients(number, changes),
-            Told::Epoch { client: Some(client), epoch } => {
-                self.write_to(
-                    number,
-                    |member| member == Member::Client(client),
-                    |news| {
-                        news.epoch = Some(epoch.clone());
-                    },
-                );
-            }
-            Told::Epoch { client: None, epoch } => {
-                let from_router = self.enrolments.links.entry(number).or_default();
-                from_router.newest = Some(epoch.number);
-                self.write_to(number, is_worker, |news| news.epoch = Some(epoch.clone()));
-            }
-            Told::Active(active) => self.on_active(number, active),
-            Told::Routers(routers) => {
-                self.write_to(number, |_| true, |news| news.routers = Some(routers.clone()));
-                self.enrolments.links.entry(number).or_default().routers = Some(routers);
-            }
-            // Numbers of methods are the endpoint's own until servers join groups.
-            Told::Table(_) => {}
-        }
-    }
-
-    fn on_active(&mut self, number: PeerId, active: Active) {
-        self.write_to(number, is_client, |news| news.active = Some(active));
-    }
-
-    fn on_members(&mut self, number: PeerId, changes: &[MemberChange]) {
-        let from_router = self.enrolments.links.entry(number).or_default();
-        from_router.has_roster = true;
-        let mut heard = Vec::with_capacity(changes.len());
-        for MemberChange { worker, state } in changes {
-            let known = &mut from_router.members;
-            match state {
-                MemberState::There(at) | MemberState::Draining(at) => {
-                    if known.len() >= MEMBERS_MAX && !known.contains_key(worker) {
-                        tracing::warn!("a router tells of more than {MEMBERS_MAX} workers");
-                        continue;
-                    }
-                    known.insert(*worker, *at);
-                    heard.push((*worker, Some(*at)));
-                }
-                MemberState::Gone => {
-                    let was_known = known.remove(worker).is_some();
-                    heard.extend(was_known.then_some((*worker, None)));
-                }
-            }
-        }
-        self.write_to(number, is_client, |news| {
-            news.has_roster = true;
-            news.members.extend(heard.iter().copied());
-        });
-    }
-
-    fn on_clients(&mut self, number: PeerId, changes: Vec<ClientChange>) {
-        let known = &mut self.enrolments.links.entry(number).or_default().clients;
-        let mut heard = Vec::with_capacity(changes.len());
-        for ClientChange { client, names } in changes {
-            let Some(names) = names else {
-                let was_known = known.remove(&client).is_some();
-                heard.extend(was_known.then_some((client, None)));
-                continue;
-            };
-            if known.len() >= CLIENTS_MAX && !known.contains_key(&client) {
-                tracing::warn!("a router tells of more than {CLIENTS_MAX} clients");
-                continue;
-            }
-            // The names are the router's word: nobody here has seen a certificate (RT29).
-            let identity =
-                (!names.is_empty()).then(|| Arc::new(Identity { names, certificate: Vec::new() }));
-            known.insert(client, identity.clone());
-            heard.push((client, Some(identity)));
-        }
-        self.write_to(number, is_worker, |news| news.clients.extend(heard.iter().cloned()));
-    }
-
-    /// The peer of a connection drains: who is attached there goes elsewhere.
-    pub(super) fn on_router_draining(&mut self, number: PeerId) {
-        if let Some(from_router) = self.enrolments.links.get_mut(&number) {
-            from_router.is_draining = true;
-            self.write_to(number, |_| true, |news| news.is_draining = true);
-        }
-    }
-
-    /// Leaves news for those of a connection that it concerns. An endpoint that is gone leaves.
-    fn write_to(
-        &mut self,
-        number: PeerId,
-        concerns: impl Fn(Member) -> bool,
-        write: impl Fn(&mut News),
-    ) {
-        let mut gone = Vec::new();
-        for (id, standing) in self.enrolments.on(number) {
-            if concerns(standing.leave.member) && !standing.enrolment.leave(&write) {
-                gone.push(id);
-            }
-        }
-        gone.into_iter().for_each(|id| self.withdraw(id));
-    }
-
     /// A connection has ended: so have the enrolments on it.
     pub(super) fn end_enrolments(&mut self, number: PeerId, error: &SessionError) {
         let ids: Vec<_> = self.enrolments.on(number).map(|(id, _)| id).collect();
         for id in ids {
-            self.end_enrolment(id, Ended::Broken(error.clone()));
+            let ended = if is_break(error) { Ended::Broken } else { Ended::Closed };
+            self.end_enrolment(id, ended(error.clone()));
         }
         self.enrolments.links.remove(&number);
     }
 
     fn end_enrolment(&mut self, id: EnrolmentId, ended: Ended) {
-        if let Some(standing) = self.enrolments.standing.remove(&id) {
+        if let Some(standing) = self.remove_standing(id) {
             // An endpoint that is gone need not be told.
             standing.enrolment.leave(|news| news.ended = Some(ended));
         }
@@ -387,26 +342,36 @@ impl Control {
 
     /// Sends what has waited for the connection to accept it.
     pub(super) fn send_to_router(&mut self, number: PeerId) {
-        let Some(from_router) = self.enrolments.links.get_mut(&number) else { return };
+        let Some(told) = self.enrolments.links.get_mut(&number) else { return };
         let link = self.links.get_mut(&number).expect("links are removed by their turn only");
         let Some(connection) = link.connection() else { return };
-        while let Some(leave) = from_router.leaves.front() {
+        while let Some(leave) = told.leaves.front() {
             match connection.leave(*leave) {
                 Err(GroupError::TooManyOutstanding | GroupError::Backlogged) => break,
                 // Sent, or it has ended already.
-                _ => from_router.leaves.pop_front(),
+                _ => told.leaves.pop_front(),
             };
         }
-        if let Some(epoch) = from_router.confirm
+        if let Some(epoch) = told.confirm
             && !matches!(connection.confirm_epoch(epoch), Err(GroupError::Backlogged))
         {
             // What cannot be said now says nothing later either.
-            from_router.confirm = None;
+            told.confirm = None;
         }
     }
 }
 
-/// Tells an endpoint that its wish is not granted.
+/// Whether a connection has broken, so that what was agreed on there goes on for a while (RT35): it
+/// was not ended on purpose, and its peer is not known to have failed.
+pub(super) fn is_break(error: &SessionError) -> bool {
+    matches!(
+        error,
+        SessionError::ConnectionLost
+            | SessionError::PeerFailed(FailureReason::Eof | FailureReason::Reset)
+    )
+}
+
+/// Tells an endpoint that its request is not granted.
 pub(super) fn not_granted(enrolment: &Enrolment, error: SessionError, text: String) {
     // An endpoint that is gone need not be told.
     enrolment.leave(|news| {
@@ -414,15 +379,15 @@ pub(super) fn not_granted(enrolment: &Enrolment, error: SessionError, text: Stri
     });
 }
 
-/// Sends a wish; as `sent` of connects.
+/// Sends a request; as `sent` of connects.
 pub(super) fn ask(
     connection: &mut Connection,
     id: u64,
-    wish: &Wish,
+    request: &MemberRequest,
 ) -> Option<Result<(), RefuseCode>> {
-    let asked = match wish {
-        Wish::Attach(params) => connection.attach(id, *params),
-        Wish::Join(params) => connection.join(id, *params),
+    let asked = match request {
+        MemberRequest::Attach(params) => connection.attach(id, *params),
+        MemberRequest::Join(params) => connection.join(id, *params),
     };
     match asked {
         Ok(()) => Some(Ok(())),
@@ -438,12 +403,4 @@ fn leave_of(grant: &Grant) -> Leave {
         Grant::Attached(grant) => Leave { member: Member::Client(grant.client), tag: grant.tag },
         Grant::Joined(grant) => Leave { member: Member::Worker(grant.worker), tag: grant.tag },
     }
-}
-
-fn is_client(member: Member) -> bool {
-    matches!(member, Member::Client(_))
-}
-
-fn is_worker(member: Member) -> bool {
-    matches!(member, Member::Worker(_))
 }

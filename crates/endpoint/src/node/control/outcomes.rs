@@ -89,8 +89,8 @@ impl Control {
     /// Asks for a session again. Over TLS, its keys come from the connection on which it was asked
     /// for (C19), so a session that was granted on another connection is given back.
     fn ask_anew(&mut self, number: PeerId, attempt: Attempt) {
-        let id = self.next_connect;
-        self.next_connect += 1;
+        let id = self.next_attempt;
+        self.next_attempt += 1;
         self.attempts.insert(id, Attempt { is_repeated: false, ..attempt });
         let link = self.links.get_mut(&number).expect("an event's link exists");
         link.waiting.push_back(id);

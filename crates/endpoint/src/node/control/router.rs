@@ -6,7 +6,9 @@
 //! (C8). A connection that was admitted to replace a lost one only is refused.
 
 use petasos_base::Time;
-use petasos_control::{Connection, GroupEvent, Refusal, RefuseCode, Text};
+use petasos_control::{
+    Connection, GroupError, GroupEvent, Leave, Member, Refusal, RefuseCode, Text,
+};
 
 use super::Control;
 use crate::group_router::{GroupPeer, GroupRouter, PeerLink, RouterAnswer, RouterAnswers};
@@ -83,34 +85,78 @@ impl Control {
     }
 
     fn pass_answers(&mut self) {
-        for (PeerLink(number), answer) in core::mem::take(&mut self.router.answers) {
+        let answers = core::mem::take(&mut self.router.answers);
+        for (PeerLink(number), answer) in answers {
             // Who is gone waits for no answer.
             let link = self.links.get_mut(&number);
-            if let Some(connection) = link.and_then(Link::connection) {
-                pass(connection, answer);
+            let Some(connection) = link.and_then(Link::connection) else { continue };
+            match pass(connection, answer) {
+                Passed::Sent => {}
+                Passed::Later(answer) => self.router.answers.push((PeerLink(number), answer)),
+                Passed::Refused(leave) => self.on_not_granted(number, leave),
             }
+        }
+    }
+
+    /// A grant could not be given: nobody has it.
+    fn on_not_granted(&mut self, number: PeerId, leave: Leave) {
+        let Router { router: Some(router), answers, .. } = &mut self.router else { return };
+        let Some(link) = self.links.get_mut(&number) else { return };
+        if let Some(peer) = peer_of(number, link) {
+            router.on_event(self.now, &peer, GroupEvent::Left { leave }, answers);
         }
     }
 }
 
-/// Passes an answer on. One that may not be given, such as a grant that exceeds what was asked, is
-/// the router's mistake: the peer is refused.
-fn pass(connection: &mut Connection, answer: RouterAnswer) {
-    let passed = match answer {
-        RouterAnswer::Attach { id, result } => connection
-            .answer_attach(id, result)
-            .or_else(|_| connection.answer_attach(id, Err(RefuseCode::Internal))),
-        RouterAnswer::Join { id, result } => connection.answer_join(id, result).or_else(|_| {
+/// What has become of an answer.
+enum Passed {
+    /// It was sent, or concerns nobody any more.
+    Sent,
+    /// There was no room.
+    Later(RouterAnswer),
+    /// The grant may not be given, since it exceeds what was asked, say: the peer is refused. That
+    /// is the router's mistake.
+    Refused(Leave),
+}
+
+/// Passes an answer on.
+fn pass(connection: &mut Connection, answer: RouterAnswer) -> Passed {
+    match answer {
+        RouterAnswer::Attach { id, result } => {
+            let granted = result
+                .as_ref()
+                .ok()
+                .map(|(grant, _)| Leave { member: Member::Client(grant.client), tag: grant.tag });
+            let Err(error) = connection.answer_attach(id, result) else { return Passed::Sent };
+            tracing::warn!(%error, "an attachment was not granted");
+            let _ = connection.answer_attach(id, Err(RefuseCode::Internal));
+            granted.map_or(Passed::Sent, Passed::Refused)
+        }
+        RouterAnswer::Join { id, result } => {
+            let granted = result
+                .as_ref()
+                .ok()
+                .map(|grant| Leave { member: Member::Worker(grant.worker), tag: grant.tag });
+            let Err(error) = connection.answer_join(id, result) else { return Passed::Sent };
+            tracing::warn!(%error, "a membership was not granted");
             let refusal = Refusal { code: RefuseCode::Internal, detail: Text::default() };
-            connection.answer_join(id, Err(refusal))
-        }),
-        RouterAnswer::Place { id, result } => connection
-            .answer_place(id, result)
-            .or_else(|_| connection.answer_place(id, Err(RefuseCode::Internal))),
-        RouterAnswer::Leave(leave) => connection.leave(leave),
-    };
-    if let Err(error) = passed {
-        tracing::debug!(%error, "what the router said was not sent");
+            let _ = connection.answer_join(id, Err(refusal));
+            granted.map_or(Passed::Sent, Passed::Refused)
+        }
+        RouterAnswer::Place { id, result } => {
+            if connection.answer_place(id, result).is_err() {
+                // Who has given up waits for no answer.
+                let _ = connection.answer_place(id, Err(RefuseCode::Internal));
+            }
+            Passed::Sent
+        }
+        RouterAnswer::Leave(leave) => match connection.leave(leave) {
+            Err(GroupError::TooManyOutstanding | GroupError::Backlogged) => {
+                Passed::Later(RouterAnswer::Leave(leave))
+            }
+            // Others say that it is gone already.
+            _ => Passed::Sent,
+        },
     }
 }
 

@@ -61,6 +61,8 @@ impl Control {
         if self.by_address.get(&server) == Some(&number) {
             self.by_address.remove(&server);
         }
+        // Attachments and memberships are made anew with the other process.
+        self.end_enrolments(number, &SessionError::ConnectionLost);
         let link = self.links.get_mut(&number).expect("it was just there");
         link.is_succeeded = true;
         for id in core::mem::take(&mut link.waiting) {
@@ -77,8 +79,8 @@ impl Control {
     pub(super) fn ask_successor(&mut self, number: PeerId, id: u64) {
         let server = self.links[&number].server.expect("only dialled servers have successors");
         let Some(attempt) = self.attempts.remove(&id) else { return };
-        let id = self.next_connect;
-        self.next_connect += 1;
+        let id = self.next_attempt;
+        self.next_attempt += 1;
         self.attempts.insert(id, Attempt { is_repeated: false, ..attempt });
         self.go_on(server, id);
     }
