@@ -9,6 +9,60 @@
 //! `config`, `plane_thread`, `links` (what each connection was told), `group` (who may, and who is
 //! there), `service`.
 //!
+//! ```
+//! use std::time::Duration;
+//!
+//! use petasos_endpoint::{
+//!     CallSettings, Clock, Endpoint, EndpointConfig, GroupConfig, MsgBuf, Node, NodeConfig,
+//!     Routing, ServeConfig,
+//! };
+//! use petasos_netio_udp::{UdpConfig, UdpIo};
+//! use petasos_router_control::{GroupSettings, RouterService};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! const ECHO: u16 = 1;
+//! let local = "127.0.0.1:0".parse()?;
+//! let udp = || UdpIo::bind(local, UdpConfig::default());
+//!
+//! // The router: a node for its connections, a thread for its packets.
+//! let node = Node::start(NodeConfig { listen: Some(local), ..NodeConfig::default() })?;
+//! let _router = RouterService::start(&node, udp()?, GroupSettings::default())?;
+//! let routers = vec![node.local_address().expect("it listens")];
+//!
+//! // A worker. It usually is a process of its own.
+//! let members = Node::start(NodeConfig::default())?;
+//! let mut worker = Endpoint::new(EndpointConfig::default(), udp()?, Clock::system(), ());
+//! worker.register(ECHO, |_, cx, request| cx.respond_with(request.handle, &request.payload));
+//! worker.attach(&members)?;
+//! worker.serve_group(&ServeConfig { routers: routers.clone(), ..ServeConfig::default() })?;
+//!
+//! // A client, which counts its answers.
+//! let mut client = Endpoint::new(EndpointConfig::default(), udp()?, Clock::system(), 0);
+//! client.attach(&members)?;
+//! let group = client.open_group(&GroupConfig { routers, ..GroupConfig::default() })?;
+//! let mut is_called = false;
+//! while *client.state() == 0 {
+//!     worker.run_for(Duration::from_millis(1), |_, _| false);
+//!     client.run_for(Duration::from_millis(1), |_, _| false);
+//!     let cx = client.context();
+//!     let knows_worker = cx.group_routers(group).iter().any(|at| at.peers == 1);
+//!     let Some(session) = cx.group_session(group).filter(|_| knows_worker && !is_called) else {
+//!         continue;
+//!     };
+//!     let (settings, routing) = (CallSettings::default(), Routing::default());
+//!     let request = MsgBuf::from_slice(b"hello");
+//!     let answered = |count: &mut u32, _: &mut _, done: petasos_endpoint::Completion<'_>| {
+//!         assert_eq!(done.result.expect("it is answered").as_slice(), b"hello");
+//!         *count += 1;
+//!     };
+//!     cx.enqueue_routed(session, ECHO, request, answered, 0, &settings, routing)
+//!         .expect("there is room");
+//!     is_called = true;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Boundary rule: knows no schemas, files or operators; those are the program's.
 //!
 //! Not here yet: tables of methods (RT31), seals and expelling (RT27, RT30), *place me* (RT37), and

@@ -12,7 +12,8 @@ use super::process::is_program;
 use super::usage;
 
 /// Packages whose program has another name.
-const RENAMED: [(&str, &str); 1] = [("petasos-cli", "petasos")];
+const RENAMED: [(&str, &str); 2] =
+    [("petasos-cli", "petasos"), ("petasos-router-program", "petasos-router")];
 
 /// Checks one command line: its syntax, and its options if its program is cargo or one of the
 /// workspace's with help texts.

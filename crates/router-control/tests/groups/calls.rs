@@ -45,19 +45,20 @@ fn rt35_calls_go_on_while_control_connections_break() {
     let mut clients = vec![client(&[wire.address])];
     let mut workers: Vec<_> = (0..2).map(|_| worker(&[wire.address])).collect();
     ready(&mut clients, &mut workers);
-    let mut made = 0;
+    let mut made = 0u64;
     for cut in 1..=5 {
         let before = clients[0].session();
         wire.cut();
         until(&mut clients, &mut workers, |clients, _| {
-            if made < cut * 200 {
-                made += u64::from(clients[0].call(64, made % 2 == 0));
-            }
             let state = clients[0].endpoint.state();
             // What has certainly not run is made again: claims lapse where loops are slow.
-            let again = state.errors.iter().filter(|error| error.retry_is_safe()).count() as u64;
-            assert_eq!(again, state.errors.len() as u64, "{:?}", state.errors);
-            state.answered + again == cut * 200
+            let is_safe = |error: &petasos_endpoint::CallError| error.retry_is_safe();
+            assert!(state.errors.iter().all(is_safe), "{:?}", state.errors);
+            let (answered, failed) = (state.answered, state.errors.len() as u64);
+            if made - failed < cut * 200 {
+                made += u64::from(clients[0].call(64, made % 2 == 0));
+            }
+            answered == cut * 200
         });
         until(&mut clients, &mut workers, |clients, workers| {
             clients[0].session() != before
@@ -65,9 +66,8 @@ fn rt35_calls_go_on_while_control_connections_break() {
                 && workers.iter_mut().all(|it| it.is_member())
         });
     }
-    assert!(clients[0].endpoint.state().answered > 900);
     let handled: u64 = workers.iter().map(|it| it.endpoint.state().handled).sum();
-    assert!(handled >= clients[0].endpoint.state().answered);
+    assert!(handled >= 1000, "{handled}");
 }
 
 #[test]

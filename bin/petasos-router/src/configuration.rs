@@ -1,0 +1,186 @@
+//! The configuration: a group by options of the command line, or several by a file.
+//!
+//! A key of the file is the long name of an option, with `_` for `-`, so that each has one meaning
+//! and one check.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser};
+use petasos_router::{Config, Policy};
+use petasos_router_control::{Active, GroupSettings, PlaneConfig};
+use serde::Deserialize;
+
+/// Picks a worker for each request of a group's clients.
+#[derive(Debug, Parser)]
+#[command(name = "petasos-router", version)]
+pub struct Options {
+    /// Groups from a file, TOML: a table `[[group]]` for each, whose keys are the names of these
+    /// options: `listen = "127.0.0.1:7000"`, `payload_bytes = 1400`
+    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    config: Option<PathBuf>,
+
+    /// Only start and end, and say what is wrong
+    #[arg(long)]
+    pub check: bool,
+
+    #[command(flatten)]
+    group: GroupArguments,
+}
+
+#[derive(Args, Clone, Debug)]
+struct GroupArguments {
+    /// Where clients attach and workers join, over TCP [default: 127.0.0.1:7000]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+
+    /// Where requests and feedback come, over UDP [default: any port of --listen's address]
+    #[arg(long, value_name = "ADDRESS")]
+    data: Option<SocketAddr>,
+
+    /// How a worker is picked: random, rr, pl2, jsq, or jbsqN, with at most N at a worker at a time
+    #[arg(long, value_name = "POLICY", default_value = "jbsq3")]
+    policy: String,
+
+    /// Bytes of a request or response in a packet, 1024 to 65000: at most what each member's path
+    /// carries, less 64
+    #[arg(long, value_name = "BYTES", default_value_t = 1400)]
+    payload_bytes: u32,
+
+    /// The most clients; one peer may have half of them
+    #[arg(long, value_name = "COUNT", default_value_t = 4096)]
+    clients_max: u32,
+
+    /// Another router of the group, which members are told of; may be given up to 8 times, and then
+    /// names this one as well
+    #[arg(long = "router", value_name = "ADDRESS")]
+    routers: Vec<SocketAddr>,
+
+    /// Stand by: clients use another router as long as one says that it is active
+    #[arg(long)]
+    standby: bool,
+
+    /// How long to go on after SIGTERM, so that clients and workers go elsewhere
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    drain_s: u64,
+
+    /// Listen beyond this host without TLS: anyone on the network can read and forge calls
+    #[arg(long)]
+    plaintext: bool,
+}
+
+/// A group to be routed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupOptions {
+    /// Where clients attach and workers join.
+    pub listen: SocketAddr,
+    /// Where packets come.
+    #[serde(default)]
+    pub data: Option<SocketAddr>,
+    #[serde(default = "default_policy")]
+    policy: String,
+    #[serde(default = "default_payload_bytes")]
+    payload_bytes: u32,
+    #[serde(default = "default_clients_max")]
+    clients_max: u32,
+    #[serde(default)]
+    routers: Vec<SocketAddr>,
+    #[serde(default)]
+    standby: bool,
+    #[serde(default = "default_drain_s")]
+    drain_s: u64,
+    /// Whether it may listen beyond this host.
+    #[serde(default)]
+    pub plaintext: bool,
+}
+
+fn default_policy() -> String {
+    "jbsq3".to_owned()
+}
+
+fn default_payload_bytes() -> u32 {
+    1400
+}
+
+fn default_clients_max() -> u32 {
+    4096
+}
+
+fn default_drain_s() -> u64 {
+    2
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    group: Vec<GroupOptions>,
+}
+
+/// Why there is no configuration. The operator's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum NotConfigured {
+    /// The file cannot be read.
+    #[error("{0}: {1}")]
+    Unreadable(PathBuf, std::io::Error),
+    /// The file is wrong.
+    #[error("{0}: {1}")]
+    Wrong(PathBuf, String),
+}
+
+impl Options {
+    /// The groups; at least one.
+    ///
+    /// # Errors
+    /// See [`NotConfigured`].
+    pub fn groups(self) -> Result<Vec<GroupOptions>, NotConfigured> {
+        let Some(path) = self.config else { return Ok(vec![self.group.into()]) };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| NotConfigured::Unreadable(path.clone(), error))?;
+        let file: File = toml::from_str(&text)
+            .map_err(|error| NotConfigured::Wrong(path.clone(), error.to_string()))?;
+        if file.group.is_empty() {
+            return Err(NotConfigured::Wrong(path, "there is no [[group]]".to_owned()));
+        }
+        Ok(file.group)
+    }
+}
+
+impl From<GroupArguments> for GroupOptions {
+    fn from(given: GroupArguments) -> GroupOptions {
+        let local = SocketAddr::from(([127, 0, 0, 1], 7000));
+        GroupOptions {
+            listen: given.listen.unwrap_or(local),
+            data: given.data,
+            policy: given.policy,
+            payload_bytes: given.payload_bytes,
+            clients_max: given.clients_max,
+            routers: given.routers,
+            standby: given.standby,
+            drain_s: given.drain_s,
+            plaintext: given.plaintext,
+        }
+    }
+}
+
+impl GroupOptions {
+    /// What the router is started with.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn settings(&self) -> Result<GroupSettings, String> {
+        let policy: Policy = self.policy.parse().map_err(|error| format!("policy: {error}"))?;
+        let (payload_bytes, clients_max) = (self.payload_bytes, self.clients_max);
+        let core = Config { policy, ..PlaneConfig::default().core };
+        let plane = PlaneConfig { core, payload_bytes, clients_max };
+        let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
+        let routers = self.routers.clone();
+        Ok(GroupSettings { plane, routers, active, ..GroupSettings::default() })
+    }
+
+    /// How long to go on when asked to end.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain_s)
+    }
+}
