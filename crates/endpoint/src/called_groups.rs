@@ -17,7 +17,7 @@ use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, MemberRequest,
 use crate::error::SessionError;
 use crate::group_members::{
     AtRouter, Attached, CalledGroup, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError, OUTLIVE,
-    OUTLIVE_ENDED, ROUTERS_AFTER, WORN_AFTER,
+    OUTLIVE_ENDED, ROUTERS_AFTER, SILENT_FOR, WORN_AFTER,
 };
 use crate::mail::{Command, Enrolment, GroupCommand};
 use crate::router_list::{
@@ -238,6 +238,7 @@ impl<S> Endpoint<S> {
                     has_roster: false,
                     is_connected: true,
                     is_draining: false,
+                    silent_until: Time::ZERO,
                     is_replaced: false,
                     active: None,
                 });
@@ -444,8 +445,9 @@ impl<S> Endpoint<S> {
     /// Lets calls go by the attachment that is best now, also those that ask by the one before
     /// (RT38). One that has another attachment with its router in its place has ended.
     fn use_best(&mut self, group: GroupId) {
+        let now = self.cx.core.now;
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let (Some(best), used) = (at.best(), at.used) else { return };
+        let (Some(best), used) = (at.best(now), at.used) else { return };
         if used == Some(best) {
             return self.end_replaced(group);
         }
@@ -457,6 +459,19 @@ impl<S> Endpoint<S> {
             tracing::warn!(%error, "calls of a group stay with the router that they ask");
         }
         self.end_replaced(group);
+    }
+
+    /// Calls by an attachment have had no answer: another one is better, if there is one.
+    pub(crate) fn on_group_silent(&mut self, session: SessionId) {
+        let until = self.cx.core.now + SILENT_FOR;
+        let mut silent = Vec::new();
+        for group in &mut self.cx.core.outside.groups.called {
+            for attached in group.attached.iter_mut().filter(|it| it.session == session) {
+                attached.silent_until = until;
+                silent.push(group.id);
+            }
+        }
+        silent.into_iter().for_each(|group| self.use_best(group));
     }
 
     /// Lets attachments end whose router has granted another that can be used: not before answers

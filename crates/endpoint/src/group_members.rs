@@ -146,6 +146,8 @@ pub(crate) struct Attached {
     pub(crate) has_roster: bool,
     pub(crate) is_connected: bool,
     pub(crate) is_draining: bool,
+    /// Until when it counts last: its packets were not answered.
+    pub(crate) silent_until: Time,
     /// Whether its router has granted another that can be used.
     pub(crate) is_replaced: bool,
     /// The term with which the router has said that it is active, and when it has said so.
@@ -229,15 +231,17 @@ impl CalledGroup {
         self.attached.iter_mut().find(|it| it.enrolment == enrolment)
     }
 
-    /// The attachment that calls should go by (RT38): the router that is said to be active with the
+    /// The attachment that calls should go by (RT38): one whose packets are answered, as far as is
+    /// known; of these the router that is said to be active with the
     /// greatest term, of equal ones the latest; before it any whose connection stands and that does
     /// not drain, since what asks by another may wait for nothing. Among equals the one that is
     /// used: who comes and goes does not pull all calls to itself.
-    pub(crate) fn best(&self) -> Option<SessionId> {
+    pub(crate) fn best(&self, now: Time) -> Option<SessionId> {
         let usable = self.attached.iter().filter(|it| it.has_roster);
         let best = usable.max_by_key(|it| {
             let is_used = Some(it.session) == self.used;
-            (it.is_connected && !it.is_draining, it.active, is_used)
+            let is_answered = it.silent_until <= now;
+            (it.is_connected && !it.is_draining, is_answered, it.active, is_used)
         });
         best.map(|it| it.session)
     }
@@ -250,6 +254,8 @@ pub(crate) const OUTLIVE: Duration = Duration::from_secs(10);
 pub(crate) const OUTLIVE_ENDED: Duration = Duration::from_secs(2);
 /// Routers that are told of are heeded once in this time.
 pub(crate) const ROUTERS_AFTER: Duration = Duration::from_secs(1);
+/// How long an attachment counts last whose packets were not answered.
+pub(crate) const SILENT_FOR: Duration = Duration::from_secs(10);
 /// How often to look whether an attachment's numbers are used up (RT3).
 pub(crate) const WORN_AFTER: Duration = Duration::from_secs(600);
 /// How long an epoch is taken after a newer one was heard of: *overlap* and 2 s (RT30).

@@ -61,6 +61,7 @@ impl<S> Endpoint<S> {
             Mail::NodeEnded => self.on_node_ended(),
             Mail::Answer(answer) => self.on_answer(*answer),
             Mail::GroupNews { enrolment } => self.on_group_news(enrolment),
+            Mail::GroupSilent { session } => self.on_group_silent(session),
             Mail::GroupReminder { enrolment, reminder } => {
                 self.on_group_reminder(enrolment, reminder);
             }

@@ -16,7 +16,7 @@ use crate::group_router::GroupRouter;
 use crate::handler::RequestHandle;
 use crate::mailbox::Mailbox;
 use crate::secure::SessionSecurity;
-use crate::sessions::{PeerId, SessionOffer};
+use crate::sessions::{PeerId, SessionId, SessionOffer};
 
 /// From any thread to an endpoint.
 pub(crate) enum Mail {
@@ -48,6 +48,8 @@ pub(crate) enum Mail {
     Answer(Box<WorkerAnswer>),
     /// There is news of an enrolment at a router.
     GroupNews { enrolment: EnrolmentId },
+    /// Calls by an attachment to a group have had no answer for long.
+    GroupSilent { session: SessionId },
     /// What the endpoint wanted to be reminded of.
     GroupReminder { enrolment: EnrolmentId, reminder: Reminder },
 }

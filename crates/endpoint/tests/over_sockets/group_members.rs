@@ -444,3 +444,37 @@ fn rt38_routers_that_are_told_of_are_heeded_once_a_second() {
     let dialled = core::iter::from_fn(|| listener.accept().ok()).count();
     assert!(dialled <= 5, "{dialled} connections to whom the router has named");
 }
+
+#[test]
+fn rt38_a_router_whose_packets_are_not_answered_is_left() {
+    let _watchdog = watchdog("not answered");
+    // Nobody reads the sockets of these routers.
+    let routers = [Router::new(), Router::new()];
+    routers[0].desk().active = Some(1);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[routers[0].address, routers[1].address]);
+    routers.iter().for_each(|router| router.tell_members(&[(1, Some(4001))]));
+    until(&mut client, |it| at(it, group).iter().all(|at| at.peers == 1));
+    let active = session(&mut client, group);
+    let call = |client: &mut Endpoint<Outcomes>, session| {
+        let request = petasos_endpoint::MsgBuf::from_slice(&[7; 8]);
+        let settings = petasos_endpoint::CallSettings::default();
+        let routing = petasos_endpoint::Routing::default();
+        let cx = client.context();
+        let call = cx.enqueue_routed(session, ECHO, request, collect, 0, &settings, routing);
+        call.expect("there is room");
+    };
+    (0..2).for_each(|_| call(&mut client, active));
+    until(&mut client, |it| it.state().list.len() == 2);
+    assert_eq!(client.context().group_session(group), Some(active), "two may be lost");
+    client.run_for(Duration::from_millis(2500), |_, _| false);
+    (0..3).for_each(|_| call(&mut client, active));
+    until(&mut client, |it| it.context().group_session(group) != Some(active));
+    let other = session(&mut client, group);
+    // That one does not answer either: there is no better one.
+    (0..3).for_each(|_| call(&mut client, other));
+    until(&mut client, |it| it.state().list.len() == 8);
+    client.run_for(Duration::from_millis(50), |_, _| false);
+    assert!(client.context().group_session(group).is_some());
+}

@@ -118,9 +118,10 @@ impl<C> Pairs<C> {
         let State::Asked(asked) = entry.state else { return };
         let pair = PairId { index: at | PAIR_BIT, request: entry.request };
         let has_not_run = asked.is_claim || entry.sendings.are_rejected();
+        let attachment = asked.attachment;
         let context = self.end_at(at);
         self.stats.unanswered += 1;
-        self.over.push_back(Over { pair, context, why, has_not_run });
+        self.over.push_back(Over { pair, attachment, context, why, has_not_run });
     }
 }
 

@@ -140,6 +140,8 @@ pub enum Answer<C> {
 pub struct Over<C> {
     /// The pair.
     pub pair: PairId,
+    /// The attachment by which it has asked last.
+    pub attachment: AttachmentId,
     /// The caller's own data.
     pub context: C,
     /// Why.

@@ -1,13 +1,14 @@
 //! Asking for a worker: how calls to groups begin, their first packets, and how they end early.
 
 use petasos_base::Time;
-use petasos_proto::pairs::{AskError, Asking, First, PAIR_BIT, PairId, Why};
+use petasos_proto::pairs::{AskError, Asking, AttachmentId, First, PAIR_BIT, PairId, Why};
 use petasos_wire::{CLAIM_BYTES_MAX, Header, Kind, PAYLOAD_BYTES_MIN, PRIORITIES, RoutingBlock};
 
 use super::{Asked, GroupCalls};
 use crate::call::{CallError, CallId, CallSettings, EnqueueError, Refused};
 use crate::core::{CallContext, Core, counted_bytes};
 use crate::group::{GroupError, Routing};
+use crate::mail::Mail;
 use crate::sessions::SessionId;
 
 /// From this sending on, a long first packet may have been lost for its length (ADR 14).
@@ -161,7 +162,27 @@ impl<S> Core<S> {
                 _ if over.has_not_run => CallError::NotSent,
                 _ => CallError::PeerFailed,
             };
+            if over.why == Why::Silence {
+                self.note_silence(over.attachment);
+            }
             self.end_asked(over.context, error);
+        }
+    }
+
+    /// A pair has had no answer for long. Some of these at a time say that the router's packets go
+    /// nowhere, whatever its control connection says.
+    fn note_silence(&mut self, id: AttachmentId) {
+        let now = self.now;
+        let Some(calls) = self.group_calls.as_deref_mut() else { return };
+        let there = calls.attachments.iter_mut().enumerate();
+        let mut there = there.filter_map(|(at, it)| Some((at, it.as_mut()?)));
+        let Some((at, attachment)) = there.find(|(_, it)| it.id == id) else { return };
+        let session = SessionId::group(at as u32, id.0);
+        if attachment.note_silence(now)
+            && let Some(mailbox) = self.outside.mailbox()
+        {
+            // It is this endpoint's own.
+            let _ = mailbox.post(Mail::GroupSilent { session });
         }
     }
 

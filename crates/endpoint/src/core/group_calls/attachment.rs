@@ -1,12 +1,19 @@
 //! Attachments: the routers by which this endpoint's calls ask for workers.
 
+use core::time::Duration;
 use std::net::SocketAddr;
 
+use petasos_base::Time;
 use petasos_netio::{Origin, Route};
 use petasos_proto::pairs::AttachmentId;
 use petasos_proto::{CongestionConfig, SessionParams};
 
 use super::links::LinkId;
+
+/// So many pairs without an answer
+const SILENCES: u32 = 3;
+/// within this time say that a router is not heard.
+const SILENT_WITHIN: Duration = Duration::from_secs(2);
 
 /// What an endpoint and a router have agreed on (RT33).
 pub(crate) struct Attachment {
@@ -26,6 +33,8 @@ pub(crate) struct Attachment {
     pub(crate) params: SessionParams,
     pub(crate) congestion: CongestionConfig,
     roster: Roster,
+    /// Pairs that have had no answer for long, since when, and how many.
+    silence: (Time, u32),
 }
 
 /// Workers by number, ascending.
@@ -53,7 +62,17 @@ impl Attachment {
             params,
             congestion,
             roster: Roster::default(),
+            silence: (Time::ZERO, 0),
         }
+    }
+
+    /// Counts a pair that has had no answer for long. Returns whether it is the last of
+    /// [`SILENCES`] within [`SILENT_WITHIN`].
+    pub(super) fn note_silence(&mut self, now: Time) -> bool {
+        let (since, count) = self.silence;
+        let goes_on = count > 0 && now - since <= SILENT_WITHIN;
+        self.silence = if goes_on { (since, count + 1) } else { (now, 1) };
+        self.silence.1 == SILENCES
     }
 
     /// The link to a worker, if the roster has it.

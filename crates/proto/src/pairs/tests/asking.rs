@@ -68,7 +68,13 @@ fn rt13_a_claim_that_nobody_answers_has_not_run_and_a_whole_one_may_have() {
         assert_eq!(client.sent().len(), 1);
         client.waits(2005);
         let context = first.pair.request;
-        let over = Over { pair: first.pair, context, why: Why::Silence, has_not_run: is_claim };
+        let over = Over {
+            attachment: HERE,
+            pair: first.pair,
+            context,
+            why: Why::Silence,
+            has_not_run: is_claim,
+        };
         assert_eq!(client.over(), [over]);
         assert_eq!(client.pairs.asked(HERE), 0);
     }
@@ -84,7 +90,7 @@ fn rt13_a_calls_timeout_ends_it_also_before_it_was_sent() {
     client.waits(4);
     assert!(client.over().is_empty());
     client.waits(4);
-    let over = Over { pair, context: 3, why: Why::Timeout, has_not_run: false };
+    let over = Over { attachment: HERE, pair, context: 3, why: Why::Timeout, has_not_run: false };
     assert_eq!(client.over(), [over]);
     // One entry's old time does not hold another pair's up.
     let first = client.ask(false);
