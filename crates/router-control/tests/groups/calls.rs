@@ -59,7 +59,7 @@ fn rt35_calls_go_on_while_control_connections_break() {
             assert!(state.errors.iter().all(is_safe), "{:?}", state.errors);
             let (answered, failed) = (state.answered, state.errors.len() as u64);
             if made - failed < cut * 200 {
-                made += u64::from(clients[0].call(64, made % 2 == 0));
+                made += u64::from(clients[0].call(64, made.is_multiple_of(2)));
             }
             answered == cut * 200
         });
