@@ -18,12 +18,23 @@ use serde::Deserialize;
 pub struct Options {
     /// Groups from a file, TOML: a table `[[group]]` for each, whose keys are the names of these
     /// options: `listen = "127.0.0.1:7000"`, `payload_bytes = 1400`
-    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "listen", "data", "policy", "payload_bytes", "clients_max", "routers", "standby",
+            "plaintext",
+        ]
+    )]
     config: Option<PathBuf>,
 
     /// Only start and end, and say what is wrong
     #[arg(long)]
     pub check: bool,
+
+    /// How long to go on after SIGTERM, so that clients and workers go elsewhere
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    drain_s: u64,
 
     #[command(flatten)]
     group: GroupArguments,
@@ -52,18 +63,13 @@ struct GroupArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 4096)]
     clients_max: u32,
 
-    /// Another router of the group, which members are told of; may be given up to 8 times, and then
-    /// names this one as well
-    #[arg(long = "router", value_name = "ADDRESS")]
+    /// All routers of the group, this one as well, which members are told of: at most 8
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     routers: Vec<SocketAddr>,
 
     /// Stand by: clients use another router as long as one says that it is active
     #[arg(long)]
     standby: bool,
-
-    /// How long to go on after SIGTERM, so that clients and workers go elsewhere
-    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
-    drain_s: u64,
 
     /// Listen beyond this host without TLS: anyone on the network can read and forge calls
     #[arg(long)]
@@ -89,8 +95,6 @@ pub struct GroupOptions {
     routers: Vec<SocketAddr>,
     #[serde(default)]
     standby: bool,
-    #[serde(default = "default_drain_s")]
-    drain_s: u64,
     /// Whether it may listen beyond this host.
     #[serde(default)]
     pub plaintext: bool,
@@ -108,13 +112,10 @@ fn default_clients_max() -> u32 {
     4096
 }
 
-fn default_drain_s() -> u64 {
-    2
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
     group: Vec<GroupOptions>,
 }
 
@@ -130,6 +131,11 @@ pub enum NotConfigured {
 }
 
 impl Options {
+    /// How long to go on when asked to end.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain_s)
+    }
+
     /// The groups; at least one.
     ///
     /// # Errors
@@ -158,7 +164,6 @@ impl From<GroupArguments> for GroupOptions {
             clients_max: given.clients_max,
             routers: given.routers,
             standby: given.standby,
-            drain_s: given.drain_s,
             plaintext: given.plaintext,
         }
     }
@@ -177,10 +182,5 @@ impl GroupOptions {
         let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
         let routers = self.routers.clone();
         Ok(GroupSettings { plane, routers, active, ..GroupSettings::default() })
-    }
-
-    /// How long to go on when asked to end.
-    pub fn drain(&self) -> Duration {
-        Duration::from_secs(self.drain_s)
     }
 }

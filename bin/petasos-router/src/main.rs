@@ -5,6 +5,7 @@
 
 mod configuration;
 mod running;
+mod said;
 
 use std::process::ExitCode;
 
@@ -12,6 +13,7 @@ use clap::Parser;
 
 use configuration::Options;
 use running::Running;
+use said::say;
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -25,7 +27,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<(), String> {
-    let is_check = options.check;
+    let (is_check, drain) = (options.check, options.drain());
     let groups = options.groups().map_err(|error| error.to_string())?;
     let running = Running::start(&groups)?;
     if is_check {
@@ -33,11 +35,9 @@ fn run(options: Options) -> Result<(), String> {
             1 => "1 group".to_owned(),
             count => format!("{count} groups"),
         };
-        println!("petasos-router: {groups}, all right");
+        say(&format!("{groups}, all right"));
         return Ok(());
     }
-    for line in running.lines() {
-        println!("petasos-router: {line}");
-    }
-    running.until_asked_to_end()
+    running.lines().for_each(|line| say(&line));
+    running.until_asked_to_end(drain)
 }

@@ -9,6 +9,10 @@ use petasos_router_control::RouterService;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::configuration::GroupOptions;
+use crate::said::say;
+
+/// How often to look whether all threads run.
+const LOOK: Duration = Duration::from_secs(1);
 
 struct Group {
     // Ends before its node does, so that no packet comes for members that are told goodbye.
@@ -20,7 +24,6 @@ struct Group {
 /// All groups of the process.
 pub struct Running {
     groups: Vec<Group>,
-    drain: Duration,
 }
 
 impl Running {
@@ -32,8 +35,7 @@ impl Running {
         let start = |group: &GroupOptions| {
             start(group).map_err(|error| format!("group at {}: {error}", group.listen))
         };
-        let drain = groups.iter().map(GroupOptions::drain).max().unwrap_or_default();
-        Ok(Running { groups: groups.iter().map(start).collect::<Result<_, _>>()?, drain })
+        Ok(Running { groups: groups.iter().map(start).collect::<Result<_, _>>()? })
     }
 
     /// What there is, a line for each group.
@@ -48,19 +50,36 @@ impl Running {
     /// second signal ends at once.
     ///
     /// # Errors
-    /// The system does not deliver signals.
-    pub fn until_asked_to_end(self) -> Result<(), String> {
+    /// The system does not deliver signals, or a thread of a group has failed.
+    pub fn until_asked_to_end(self, drain: Duration) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("signals are not to be had: {error}");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(failed)?.block_on(async {
             let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
             let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-            either(&mut terminate, &mut interrupt).await;
+            while tokio::time::timeout(LOOK, either(&mut terminate, &mut interrupt)).await.is_err()
+            {
+                let has_failed = |group: &&Group| !group.service.is_running();
+                if let Some(group) = self.groups.iter().find(has_failed) {
+                    return Err(format!("group at {}: its packets' thread failed", group.listen));
+                }
+            }
             self.groups.iter().for_each(|group| group.node.drain());
-            println!("petasos-router: ends in {:?}; again to end at once", self.drain);
-            let _ = tokio::time::timeout(self.drain, either(&mut terminate, &mut interrupt)).await;
+            say(&format!("ends in {drain:?}; again to end at once"));
+            let _ = tokio::time::timeout(drain, either(&mut terminate, &mut interrupt)).await;
             Ok(())
-        })
+        })?;
+        self.end();
+        Ok(())
+    }
+
+    /// Ends all groups, side by side: each node says goodbye, and waits for that to arrive.
+    fn end(self) {
+        std::thread::scope(|scope| {
+            for group in self.groups {
+                scope.spawn(move || drop(group));
+            }
+        });
     }
 }
 
@@ -86,6 +105,9 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let is_exposed = !data.ip().to_canonical().is_loopback() && !group.plaintext;
     if is_exposed {
         return Err(format!("packets at {data} would be in plaintext; --plaintext allows that"));
+    }
+    if data.ip().is_loopback() && !listen.ip().is_loopback() {
+        return Err(format!("members beyond this host cannot send packets to {data}"));
     }
     let io = UdpIo::bind(data, UdpConfig::default())
         .map_err(|error| format!("packets cannot come to {data}: {error}"))?;

@@ -293,6 +293,9 @@ fn what_is_wrong_is_said() {
         (refused(&["--listen", "192.0.2.1:0", "--plaintext"]), "not an address of this host"),
         (refused(&["--config", "/nowhere/at/all"]), "/nowhere/at/all"),
         (of_file("group = []"), "no [[group]]"),
+        (of_file(""), "no [[group]]"),
+        (refused(&["--config", "a", "--standby"]), "--standby"),
+        (refused(&["--routers", "127.0.0.1:0", "--listen", "127.0.0.1:0"]), "routers"),
         (of_file("[[group]]\nlisten = \"127.0.0.1:0\"\npolice = \"jsq\""), "police"),
         (of_file("[[group]]\npolicy = \"jsq\""), "listen"),
     ];

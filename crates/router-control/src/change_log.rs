@@ -1,7 +1,7 @@
 //! What is so now, and what has changed since a reader last looked.
 //!
 //! A reader keeps one number, whatever has changed: it is told what is newest of each entry. An
-//! entry that is gone is kept until [`ChangeLog::forget`], so that readers hear of it.
+//! entry that is gone is kept until it is set again, so that all readers hear of it.
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,12 @@ impl<K: Copy + Ord, V> ChangeLog<K, V> {
 
     /// Sets an entry, or notes that it is gone.
     pub(crate) fn set(&mut self, key: K, value: Option<V>) {
-        self.forget(key);
+        if let Some((before, _)) = self.entries.get(&key) {
+            self.changes.remove(before);
+        }
         self.version += 1;
         self.changes.insert(self.version, key);
         self.entries.insert(key, (self.version, value));
-    }
-
-    /// Drops an entry without a word.
-    pub(crate) fn forget(&mut self, key: K) {
-        if let Some((version, _)) = self.entries.remove(&key) {
-            self.changes.remove(&version);
-        }
     }
 
     /// What has changed since `version`, in the order of the changes.
@@ -69,8 +64,8 @@ mod tests {
         log.set(2, None);
         log.set(3, Some('d'));
         assert_eq!(since(&log, read), [(2, None), (3, Some('d'))]);
-        log.forget(2);
-        assert_eq!(since(&log, read), [(3, Some('d'))]);
-        assert_eq!(since(&log, 0), [(1, Some('c')), (3, Some('d'))]);
+        log.set(2, Some('e'));
+        assert_eq!(since(&log, read), [(3, Some('d')), (2, Some('e'))]);
+        assert_eq!(since(&log, 0), [(1, Some('c')), (3, Some('d')), (2, Some('e'))]);
     }
 }

@@ -6,8 +6,8 @@
 //! their packets. Both meet in two mailboxes and share nothing else.
 //!
 //! The modules, from below: `change_log` (what has changed since a reader looked), `epochs`,
-//! `config`, `plane_thread`, `links` (what each connection was told), `group` (who may, and who is
-//! there), `service`.
+//! `numbers` (of whom there are how many), `config`, `plane_thread`, `links` (what each connection
+//! was told), `group` (who may, and who is there), `service`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -75,6 +75,7 @@ mod config;
 mod epochs;
 mod group;
 mod links;
+mod numbers;
 mod plane_thread;
 mod service;
 

@@ -1,6 +1,6 @@
 //! Connections to clients and workers: what each has been told (RT36).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use petasos_control::BODY_BYTES_MAX;
 use petasos_endpoint::group_router::{
@@ -31,7 +31,7 @@ pub(crate) struct Link {
     /// Its workers.
     pub(crate) workers: Vec<u16>,
     /// Attempts to join that are not answered.
-    pub(crate) joining: usize,
+    pub(crate) joining: BTreeSet<u64>,
     /// The newest changes that were told.
     pub(crate) members_told: Option<u64>,
     pub(crate) clients_told: u64,
@@ -49,7 +49,7 @@ impl Link {
             holder,
             clients: BTreeMap::new(),
             workers: Vec::new(),
-            joining: 0,
+            joining: BTreeSet::new(),
             members_told: None,
             clients_told: 0,
             epoch_told: None,
@@ -72,11 +72,20 @@ impl Link {
         tables: &Tables<'_>,
         tell: &mut dyn FnMut(Told) -> Result<(), TellError>,
     ) -> Result<(), TellError> {
-        if !self.workers.is_empty() || self.joining > 0 {
-            self.tell_clients(tables, tell)?;
+        // What one kind of member cannot be told keeps no other from what it has to know.
+        let mut tell = |told: Told| match tell(told) {
+            Err(TellError::Backlogged) => Err(TellError::Backlogged),
+            Err(error) => {
+                tracing::debug!(%error, "a member was not told");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        };
+        if !self.workers.is_empty() || !self.joining.is_empty() {
+            self.tell_clients(tables, &mut tell)?;
         }
         if !self.clients.is_empty() {
-            self.tell_members(tables, tell)?;
+            self.tell_members(tables, &mut tell)?;
         }
         let (of_workers, of_clients) = tables.epochs;
         if !self.workers.is_empty() && self.epoch_told != Some(of_workers) {

@@ -36,6 +36,7 @@ pub(crate) enum PlaneCommand {
     },
     /// It may be given requests.
     Admit(WorkerId),
+    SetPrimary(Option<WorkerId>),
     Disconnect(WorkerId),
     End(WorkerId),
     SetEpochs(u16, Option<u16>),
@@ -106,6 +107,7 @@ impl PlaneThread {
             PlaneCommand::Detach { client } => drop(self.plane.detach(&mut self.io, client)),
             PlaneCommand::GiveBack { client } => drop(self.plane.give_back(client)),
             PlaneCommand::Admit(id) => drop(self.plane.hold_back(id, false)),
+            PlaneCommand::SetPrimary(id) => self.plane.set_primary(id),
             PlaneCommand::Disconnect(id) => drop(self.plane.disconnect(now, id)),
             PlaneCommand::End(id) => drop(self.plane.end(&mut self.io, id)),
             PlaneCommand::SetEpochs(newest, before) => self.plane.set_epochs(newest, before),
@@ -115,16 +117,21 @@ impl PlaneThread {
 
     fn tell_events(&mut self) {
         while let Some(event) = self.plane.poll_event() {
+            // The rest is for statistics. A worker can cause it at will.
             if let Event::Gone { worker, .. } | Event::Left { worker } = event {
                 self.plane.end(&mut self.io, worker);
+                self.reply(PlaneReply::Worker(event));
             }
-            self.reply(PlaneReply::Worker(event));
         }
     }
 
     fn reply(&self, reply: PlaneReply) {
-        self.replies.lock().expect("nothing panics under the lock").push_back(reply);
-        self.waker.wake();
+        let mut replies = self.replies.lock().expect("nothing panics under the lock");
+        replies.push_back(reply);
+        if replies.len() == 1 {
+            drop(replies);
+            self.waker.wake();
+        }
     }
 
     /// Sleeps until something arrives or is due.
@@ -147,6 +154,14 @@ impl PlaneThread {
         if !fds[1].revents().is_empty() {
             self.commands.hush();
         }
+    }
+}
+
+/// However the thread ends, even by a panic, nobody waits for it.
+impl Drop for PlaneThread {
+    fn drop(&mut self) {
+        self.commands.close();
+        self.waker.wake();
     }
 }
 

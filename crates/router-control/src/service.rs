@@ -74,7 +74,6 @@ impl RouterService {
             refused.clone(),
             Clock::system().now(),
         );
-        node.set_router(Box::new(group)).map_err(|_| StartError::HasRouter)?;
         let plane_thread = PlaneThread {
             plane,
             io,
@@ -85,7 +84,14 @@ impl RouterService {
         };
         let thread = std::thread::Builder::new().name("petasos-plane".into());
         let thread = thread.spawn(move || plane_thread.run())?;
-        Ok(RouterService { plane: commands, thread: Some(thread), refused, data })
+        let service = RouterService { plane: commands, thread: Some(thread), refused, data };
+        node.set_router(Box::new(group)).map_err(|_| StartError::HasRouter)?;
+        Ok(service)
+    }
+
+    /// Whether the plane's thread runs. If it has failed, start another process.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Where first packets and feedback come.
@@ -129,6 +135,10 @@ fn check(node: &Node, settings: &GroupSettings) -> Result<(), StartError> {
         return Err(StartError::OutOfRange(["beat_us", "hole_us", "claim_us"][at]));
     }
     if settings.routers.len() > petasos_control::ROUTERS_MAX {
+        return Err(StartError::OutOfRange("routers"));
+    }
+    let is_usable = |it: &SocketAddr| it.port() != 0 && !it.ip().is_unspecified();
+    if !settings.routers.iter().all(is_usable) {
         return Err(StartError::OutOfRange("routers"));
     }
     let epochs = settings.epochs;

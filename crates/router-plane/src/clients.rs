@@ -29,54 +29,76 @@ pub(crate) struct Client {
     pub(crate) waiting: usize,
 }
 
+/// A number of a client.
+enum Slot {
+    Live(Box<Client>),
+    /// Its client is gone, and it is nobody's yet.
+    Held,
+    Free,
+}
+
 /// By number. A number that became free first is used again first.
 pub(crate) struct Clients {
-    clients: Vec<Option<Box<Client>>>,
+    slots: Vec<Slot>,
     free: VecDeque<u32>,
+    live: usize,
     clients_max: usize,
 }
 
 impl Clients {
+    /// At most so many that live, and twice as many numbers: some are held back (RT39).
     pub(crate) fn new(clients_max: u32) -> Clients {
-        let (clients, free) = (Vec::new(), VecDeque::new());
-        Clients { clients, free, clients_max: clients_max as usize }
+        let (slots, free) = (Vec::new(), VecDeque::new());
+        Clients { slots, free, live: 0, clients_max: clients_max as usize }
     }
 
     /// Whether there is room for one more.
     pub(crate) fn has_room(&self) -> bool {
-        !self.free.is_empty() || self.clients.len() < self.clients_max
+        let has_number = !self.free.is_empty() || self.slots.len() < 2 * self.clients_max;
+        self.live < self.clients_max && has_number
     }
 
     pub(crate) fn add(&mut self, client: Client) -> Option<u32> {
-        let client = Some(Box::new(client));
-        if let Some(number) = self.free.pop_front() {
-            self.clients[number as usize] = client;
-            return Some(number);
-        }
-        if self.clients.len() >= self.clients_max {
+        if !self.has_room() {
             return None;
         }
-        self.clients.push(client);
-        Some((self.clients.len() - 1) as u32)
+        self.live += 1;
+        let live = Slot::Live(Box::new(client));
+        if let Some(number) = self.free.pop_front() {
+            self.slots[number as usize] = live;
+            return Some(number);
+        }
+        self.slots.push(live);
+        Some((self.slots.len() - 1) as u32)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Client> {
-        self.clients.get_mut(number as usize)?.as_deref_mut()
+        match self.slots.get_mut(number as usize)? {
+            Slot::Live(client) => Some(client),
+            Slot::Held | Slot::Free => None,
+        }
     }
 
     /// The client is gone. Its number stays taken until it is given back.
     pub(crate) fn remove(&mut self, number: u32) -> Option<Box<Client>> {
-        self.clients.get_mut(number as usize)?.take()
+        let slot = self.slots.get_mut(number as usize)?;
+        if !matches!(slot, Slot::Live(_)) {
+            return None;
+        }
+        self.live -= 1;
+        match core::mem::replace(slot, Slot::Held) {
+            Slot::Live(client) => Some(client),
+            Slot::Held | Slot::Free => None,
+        }
     }
 
     /// The number of a client that is gone may be another's. Returns whether it is such a number.
     pub(crate) fn give_back(&mut self, number: u32) -> bool {
-        let is_gone = self.clients.get(number as usize).is_some_and(Option::is_none);
-        let is_held = is_gone && !self.free.contains(&number);
-        if is_held {
-            self.free.push_back(number);
-        }
-        is_held
+        let slot = self.slots.get_mut(number as usize);
+        let Some(slot) = slot.filter(|slot| matches!(slot, Slot::Held)) else { return false };
+        *slot = Slot::Free;
+        self.free.push_back(number);
+        true
     }
 }

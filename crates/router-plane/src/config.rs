@@ -14,7 +14,7 @@ pub struct PlaneConfig {
     pub core: Config,
     /// The payload size of the group (RT32): 1024 bytes or more.
     pub payload_bytes: u32,
-    /// The most clients (RT39), 1 to 2^20.
+    /// The most clients (RT39), 1 to 2^19.
     pub clients_max: u32,
 }
 
@@ -38,7 +38,7 @@ pub enum PlaneConfigError {
     #[error("a payload has 1024 to 65,000 bytes")]
     Payload,
     /// There can be no clients, or more than numbers.
-    #[error("there are 1 to 1,048,576 clients")]
+    #[error("there are 1 to 524,288 clients")]
     Clients,
 }
 
@@ -47,7 +47,8 @@ impl PlaneConfig {
         if !(PAYLOAD_BYTES_MIN..=65_000).contains(&self.payload_bytes) {
             return Err(PlaneConfigError::Payload);
         }
-        if !(1..=CLIENTS_MAX).contains(&self.clients_max) {
+        // Numbers of some that are gone are held back.
+        if !(1..=CLIENTS_MAX / 2).contains(&self.clients_max) {
             return Err(PlaneConfigError::Clients);
         }
         Ok(())

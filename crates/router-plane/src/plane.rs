@@ -212,6 +212,11 @@ impl Plane {
         self.core.drain(worker, is_draining)
     }
 
+    /// Names the primary (RT5), instead of an earlier one.
+    pub fn set_primary(&mut self, worker: Option<WorkerId>) {
+        self.core.set_primary(worker);
+    }
+
     /// Gives a worker no requests yet, or from now on: clients have to know it first (RT36).
     pub fn hold_back(&mut self, worker: WorkerId, is_new: bool) -> bool {
         self.core.hold_back(worker, is_new)

@@ -3,8 +3,9 @@
 use petasos_base::Time;
 use petasos_base::sync::Ordering;
 use petasos_control::{AttachGrant, NAMES_BYTES_MAX, RefuseCode};
-use petasos_endpoint::group_router::{AttachParams, Member, PeerLink, RouterAnswer, RouterAnswers};
+use petasos_endpoint::group_router::{AttachParams, PeerLink, RouterAnswer, RouterAnswers};
 use petasos_router_plane::{ClientAttached, TableError};
+use petasos_tls::Holder;
 
 use super::{Client, Group, Pending, Ready, code, own_address};
 use crate::links::epoch;
@@ -13,8 +14,8 @@ use crate::plane_thread::PlaneCommand;
 impl Group {
     pub(super) fn on_attach(
         &mut self,
-        link: PeerLink,
-        id: u64,
+        now: Time,
+        (link, id): (PeerLink, u64),
         params: AttachParams,
     ) -> Result<(), RefuseCode> {
         let at = &self.links[&link];
@@ -25,42 +26,38 @@ impl Group {
             return Err(RefuseCode::NotAuthorised);
         }
         let address = own_address(&params.address, at.peer.ip)?;
-        let clients_max = self.settings.plane.clients_max as usize;
-        let asked = self.pending.values().filter_map(|pending| match pending {
-            Pending::Attach { link, .. } => self.links.get(link).map(|link| &link.holder),
-            Pending::Join { .. } => None,
-        });
-        let holders = self.clients.values().map(|client| &client.holder).chain(asked);
-        if holders.filter(|holder| **holder == at.holder).count() >= clients_max.div_ceil(2) {
-            return Err(RefuseCode::QuotaUsedUp);
+        let (holder, names) = (at.holder.clone(), at.names().to_vec());
+        if let Err(code) = self.client_numbers.take(&holder) {
+            // Numbers come back sooner where they are used up.
+            self.epochs.hasten(now);
+            return Err(code);
         }
-        let pending = Pending::Attach { link, id, params };
+        let pending = Pending::Attach { link: Some(link), id, params, holder, names };
         self.ask(pending, |ticket| PlaneCommand::Attach { ticket, address });
         Ok(())
     }
 
     pub(super) fn on_attached(
         &mut self,
-        (link, id, params): (PeerLink, u64, AttachParams),
+        (link, id): (Option<PeerLink>, u64),
+        (params, holder, names): (AttachParams, Holder, Vec<String>),
         result: Result<ClientAttached, TableError>,
         answers: &mut RouterAnswers,
     ) {
         let ClientAttached { client, tag } = match result {
             Ok(attached) => attached,
             Err(error) => {
+                self.client_numbers.undo(&holder);
                 self.refused.attaches.fetch_add(1, Ordering::Relaxed);
-                return answers
-                    .push((link, RouterAnswer::Attach { id, result: Err(code(&error)) }));
+                let refusal = RouterAnswer::Attach { id, result: Err(code(&error)) };
+                return answers.extend(link.map(|link| (link, refusal)));
             }
         };
-        let Some(at) = self.links.get(&link) else {
+        self.clients.insert(client, Client { link, tag, holder, until: Time::NEVER });
+        let Some(link) = link else {
             // Nobody waits for it any more.
-            self.command(PlaneCommand::Detach { client });
-            return self.held.push_back((self.epochs.begun(), Member::Client(client)));
+            return self.end_client(client);
         };
-        let (holder, names) = (at.holder.clone(), at.names().to_vec());
-        let until = Time::NEVER;
-        self.clients.insert(client, Client { link: Some(link), tag, holder, until });
         self.client_log.set(client, Some(names));
         let grant = AttachGrant {
             client,
@@ -76,14 +73,14 @@ impl Group {
     }
 
     pub(super) fn end_client(&mut self, client: u32) {
-        if let Some(gone) = self.clients.remove(&client) {
-            if let Some(at) = gone.link.and_then(|link| self.links.get_mut(&link)) {
-                at.clients.remove(&client);
-            }
-            self.client_log.set(client, None);
-            self.command(PlaneCommand::Detach { client });
-            self.held.push_back((self.epochs.begun(), Member::Client(client)));
+        let Some(gone) = self.clients.remove(&client) else { return };
+        if let Some(at) = gone.link.and_then(|link| self.links.get_mut(&link)) {
+            at.clients.remove(&client);
         }
+        self.client_log.set(client, None);
+        self.command(PlaneCommand::Detach { client });
+        self.client_numbers.hold(&gone.holder);
+        self.held_clients.push_back((self.epochs.begun(), client, gone.holder));
     }
 }
 

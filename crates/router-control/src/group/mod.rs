@@ -8,7 +8,8 @@
 //! Invariants:
 //! - a client or worker of the tables has a place in the plane, and is in a link's list exactly as
 //!   long as its connection stands;
-//! - what the plane was asked is `pending` until it has answered, also if its asker is gone.
+//! - what the plane was asked is `pending` until it has answered, also if its asker is gone;
+//! - a grant that is ready has a link that stands, and its member is there.
 
 mod clients;
 mod workers;
@@ -20,20 +21,21 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_base::sync::{AtomicU64, Ordering};
-use petasos_control::{AttachGrant, DataAddress, JoinGrant, RefuseCode};
+use petasos_control::{AttachGrant, DataAddress, JoinGrant, RefuseCode, Text};
 use petasos_endpoint::Mailbox;
 use petasos_endpoint::group_router::{
-    AttachParams, GroupEvent, GroupPeer, GroupRouter, JoinParams, Leave, Member, MemberState,
-    PeerLink, RouterAnswer, RouterAnswers, TellError, Told,
+    AttachParams, GroupEvent, GroupPeer, GroupRouter, Leave, Member, MemberState, PeerLink,
+    Refusal, RouterAnswer, RouterAnswers, TellError, Told,
 };
 use petasos_router::WorkerId;
-use petasos_router_plane::TableError;
+use petasos_router_plane::{MemberJoin, TableError};
 use petasos_tls::Holder;
 
 use crate::change_log::ChangeLog;
 use crate::config::GroupSettings;
 use crate::epochs::{EpochChange, Epochs};
-use crate::links::{Link, Tables};
+use crate::links::{Link, Tables, epoch};
+use crate::numbers::Numbers;
 use crate::plane_thread::{PlaneCommand, PlaneReply, Replies, Ticket};
 
 /// Until a worker gets requests, so that clients know it first (RT36).
@@ -61,6 +63,8 @@ struct Worker {
     id: WorkerId,
     tag: u32,
     key: WorkerKey,
+    holder: Holder,
+    is_primary: bool,
     until: Time,
 }
 
@@ -69,8 +73,26 @@ type WorkerKey = (u64, Vec<String>, SocketAddr);
 
 /// What the plane was asked, for whom.
 enum Pending {
-    Attach { link: PeerLink, id: u64, params: AttachParams },
-    Join { link: PeerLink, id: u64, params: JoinParams, number: u16, key: WorkerKey },
+    Attach {
+        /// `None`: it is gone.
+        link: Option<PeerLink>,
+        id: u64,
+        params: AttachParams,
+        holder: Holder,
+        names: Vec<String>,
+    },
+    Join(Joining),
+}
+
+/// A worker that waits for its place in the plane.
+struct Joining {
+    /// `None`: it is gone.
+    link: Option<PeerLink>,
+    id: u64,
+    is_primary: bool,
+    place: MemberJoin,
+    key: WorkerKey,
+    holder: Holder,
 }
 
 /// An answer that waits until others were told (RT29).
@@ -94,11 +116,18 @@ pub(crate) struct Group {
     pending: BTreeMap<Ticket, Pending>,
     next_ticket: Ticket,
     ready: Vec<Ready>,
+    client_numbers: Numbers,
+    worker_numbers: Numbers,
     /// Numbers that are held back, and when how many epochs had begun.
-    held: VecDeque<(u64, Member)>,
-    /// Numbers of workers that are held back, by whom they may be taken again.
-    former: HashMap<WorkerKey, u16>,
-    admit: VecDeque<(Time, WorkerId)>,
+    held_clients: VecDeque<(u64, u32, Holder)>,
+    held_workers: VecDeque<(u64, u16, WorkerKey, Holder)>,
+    /// The numbers of workers that are there, were, or wait for a place.
+    worker_keys: HashMap<WorkerKey, u16>,
+    free_workers: VecDeque<u16>,
+    worker_highest: u16,
+    /// Workers that are to get requests, by number and tag.
+    admit: VecDeque<(Time, u16, u32)>,
+    primary: Option<WorkerId>,
     epochs: Epochs,
     /// Who has to leave.
     expelled: Vec<(PeerLink, Leave)>,
@@ -113,6 +142,8 @@ impl Group {
         now: Time,
     ) -> Group {
         let epochs = Epochs::new(settings.epochs, now);
+        let client_numbers = Numbers::new(settings.plane.clients_max as usize);
+        let worker_numbers = Numbers::new(settings.plane.core.workers_max);
         Group {
             settings,
             data,
@@ -127,8 +158,14 @@ impl Group {
             pending: BTreeMap::new(),
             next_ticket: 0,
             ready: Vec::new(),
-            held: VecDeque::new(),
-            former: HashMap::new(),
+            client_numbers,
+            worker_numbers,
+            held_clients: VecDeque::new(),
+            held_workers: VecDeque::new(),
+            worker_keys: HashMap::new(),
+            free_workers: VecDeque::new(),
+            worker_highest: 0,
+            primary: None,
             admit: VecDeque::new(),
             epochs,
             expelled: Vec::new(),
@@ -143,6 +180,7 @@ impl Group {
     fn ask(&mut self, pending: Pending, command: impl FnOnce(Ticket) -> PlaneCommand) {
         self.next_ticket += 1;
         self.pending.insert(self.next_ticket, pending);
+        // If the plane's thread is gone, the router is no use any more, and its process ends.
         self.command(command(self.next_ticket));
     }
 }
@@ -153,25 +191,27 @@ impl Group {
         self.settings.plane.payload_bytes as u16
     }
 
-    fn on_reply(&mut self, now: Time, reply: PlaneReply, answers: &mut RouterAnswers) {
+    fn on_reply(&mut self, reply: PlaneReply, answers: &mut RouterAnswers) {
         let ticket = match &reply {
             PlaneReply::Attached { ticket, .. } | PlaneReply::Joined { ticket, .. } => *ticket,
             PlaneReply::Worker(event) => return self.on_worker_event(*event),
         };
         match (self.pending.remove(&ticket), reply) {
-            (Some(Pending::Attach { link, id, params }), PlaneReply::Attached { result, .. }) => {
-                self.on_attached((link, id, params), result, answers);
+            (Some(pending), PlaneReply::Attached { result, .. }) => {
+                let Pending::Attach { link, id, params, holder, names } = pending else {
+                    unreachable!("the plane answers what it was asked");
+                };
+                self.on_attached((link, id), (params, holder, names), result, answers);
             }
-            (
-                Some(Pending::Join { link, id, params, number, key }),
-                PlaneReply::Joined { result, .. },
-            ) => self.on_joined((link, id), (params, number, key), (now, result), answers),
+            (Some(Pending::Join(joining)), PlaneReply::Joined { result, .. }) => {
+                self.on_joined(joining, result, answers);
+            }
             _ => unreachable!("the plane answers what it was asked"),
         }
     }
 
     /// Gives the answers for which everybody has been told who had to be (RT29).
-    fn give_ready(&mut self, answers: &mut RouterAnswers) {
+    fn give_ready(&mut self, now: Time, answers: &mut RouterAnswers) {
         for ready in core::mem::take(&mut self.ready) {
             match ready {
                 Ready::Attach { link, id, grant, passes: 0 } => {
@@ -180,6 +220,7 @@ impl Group {
                 }
                 Ready::Attach { link, id, grant, .. } => {
                     let Some(at) = self.links.get_mut(&link) else { continue };
+                    let grant = AttachGrant { epoch: epoch(self.epochs.of_clients()), ..grant };
                     at.clients.insert(grant.client, grant.epoch.number);
                     let result = Ok((grant, self.settings.active));
                     answers.push((link, RouterAnswer::Attach { id, result }));
@@ -190,9 +231,20 @@ impl Group {
                         self.ready.push(Ready::Join { link, id, grant, clients });
                         continue;
                     }
-                    at.joining -= 1;
+                    at.joining.remove(&id);
+                    let worker = self.workers.get(&grant.worker);
+                    let is_there = |it: &Worker| it.link == Some(link) && it.tag == grant.tag;
+                    if !worker.is_some_and(is_there) {
+                        // It has ended, or has joined once more.
+                        let refusal =
+                            Refusal { code: RefuseCode::Internal, detail: Text::default() };
+                        answers.push((link, RouterAnswer::Join { id, result: Err(refusal) }));
+                        continue;
+                    }
+                    let grant = JoinGrant { epoch: epoch(self.epochs.newest()), ..grant };
                     at.workers.push(grant.worker);
-                    at.epoch_told = Some(at.epoch_told.map_or(grant.epoch.number, |told| told));
+                    at.epoch_told = Some(grant.epoch.number);
+                    self.admit.push_back((now + ADMIT_AFTER, grant.worker, grant.tag));
                     answers.push((link, RouterAnswer::Join { id, result: Ok(grant) }));
                 }
             }
@@ -212,20 +264,23 @@ impl Group {
 
     /// Numbers may be others' once two epochs have begun since they were in use (RT28).
     fn give_numbers_back(&mut self) {
-        while let Some((begun, member)) = self.held.front().copied()
-            && self.epochs.begun() >= begun + 2
+        let begun = self.epochs.begun();
+        while let Some((_, client, holder)) =
+            self.held_clients.pop_front_if(|(at, ..)| begun >= *at + 2)
         {
-            self.held.pop_front();
-            match member {
-                Member::Client(client) => {
-                    self.client_log.forget(client);
-                    self.command(PlaneCommand::GiveBack { client });
-                }
-                Member::Worker(worker) => {
-                    self.member_log.forget(worker);
-                    self.former.retain(|_, number| *number != worker);
-                }
+            self.client_numbers.give_back(&holder);
+            self.command(PlaneCommand::GiveBack { client });
+        }
+        while let Some((_, number, key, holder)) =
+            self.held_workers.pop_front_if(|(at, ..)| begun >= *at + 2)
+        {
+            if self.is_joining(number) {
+                // It is about to be in use again.
+                self.held_workers.push_back((begun, number, key, holder));
+                continue;
             }
+            self.worker_numbers.give_back(&holder);
+            self.free_number(number, &key);
         }
     }
 
@@ -245,7 +300,7 @@ impl Group {
         }
         let clients = self.clients.values().map(|client| client.until);
         let workers = self.workers.values().map(|worker| worker.until);
-        let admit = self.admit.front().map_or(Time::NEVER, |(at, _)| *at);
+        let admit = self.admit.front().map_or(Time::NEVER, |(at, ..)| *at);
         let until = clients.chain(workers).min().unwrap_or(Time::NEVER);
         until.min(admit).min(self.epochs.next_timeout())
     }
@@ -254,22 +309,23 @@ impl Group {
 impl GroupRouter for Group {
     fn on_event(
         &mut self,
-        _: Time,
+        now: Time,
         peer: &GroupPeer,
         event: GroupEvent,
         answers: &mut RouterAnswers,
     ) {
         let link = peer.link;
-        self.links.entry(link).or_insert_with(|| Link::new(peer.clone()));
         match event {
             GroupEvent::AttachRequested { id, params } => {
-                if let Err(code) = self.on_attach(link, id, params) {
+                self.links.entry(link).or_insert_with(|| Link::new(peer.clone()));
+                if let Err(code) = self.on_attach(now, (link, id), params) {
                     self.refused.attaches.fetch_add(1, Ordering::Relaxed);
                     answers.push((link, RouterAnswer::Attach { id, result: Err(code) }));
                 }
             }
             GroupEvent::JoinRequested { id, params } => {
-                if let Err(refusal) = self.on_join(link, id, params) {
+                self.links.entry(link).or_insert_with(|| Link::new(peer.clone()));
+                if let Err(refusal) = self.on_join(now, (link, id), params) {
                     self.refused.joins.fetch_add(1, Ordering::Relaxed);
                     answers.push((link, RouterAnswer::Join { id, result: Err(refusal) }));
                 }
@@ -280,7 +336,9 @@ impl GroupRouter for Group {
                 answers.push((link, RouterAnswer::Place { id, result }));
             }
             GroupEvent::EpochHeard { epoch } => {
-                self.links.get_mut(&link).expect("it was just there").epoch_heard = Some(epoch);
+                if let Some(at) = self.links.get_mut(&link) {
+                    at.epoch_heard = Some(epoch);
+                }
             }
             GroupEvent::Left { leave } => match leave.member {
                 Member::Client(client) if self.is_of(link, leave) => self.end_client(client),
@@ -292,19 +350,20 @@ impl GroupRouter for Group {
     }
 
     fn on_gone(&mut self, now: Time, link: PeerLink, is_broken: bool) {
-        let Some(gone) = self.links.remove(&link) else { return };
+        if self.links.remove(&link).is_none() {
+            return;
+        }
+        self.forget_asker(link);
         let until = if is_broken { now + self.settings.outlive } else { now };
         for client in self.clients.values_mut().filter(|it| it.link == Some(link)) {
             (client.link, client.until) = (None, until);
         }
+        let mut lost = Vec::new();
         for worker in self.workers.values_mut().filter(|it| it.link == Some(link)) {
             (worker.link, worker.until) = (None, until);
+            lost.push(worker.id);
         }
-        for number in gone.workers {
-            if let Some(worker) = self.workers.get(&number) {
-                self.command(PlaneCommand::Disconnect(worker.id));
-            }
-        }
+        lost.into_iter().for_each(|id| self.command(PlaneCommand::Disconnect(id)));
         self.expelled.retain(|(to, _)| *to != link);
     }
 
@@ -329,14 +388,14 @@ impl GroupRouter for Group {
             core::mem::take(&mut *replies)
         };
         for reply in replies {
-            self.on_reply(now, reply, answers);
+            self.on_reply(reply, answers);
         }
         self.turn_epochs(now);
         self.end_outlived(now);
-        while let Some((_, id)) = self.admit.pop_front_if(|(at, _)| *at <= now) {
-            self.command(PlaneCommand::Admit(id));
+        while let Some((_, number, tag)) = self.admit.pop_front_if(|(at, ..)| *at <= now) {
+            self.admit(number, tag);
         }
-        self.give_ready(answers);
+        self.give_ready(now, answers);
         let expelled = self.expelled.drain(..);
         answers.extend(expelled.map(|(link, leave)| (link, RouterAnswer::Leave(leave))));
         self.next_timeout(now)
@@ -344,6 +403,33 @@ impl GroupRouter for Group {
 }
 
 impl Group {
+    /// A connection is gone, and its number may be another's: nobody waits for its answers, and
+    /// nobody has what was not granted yet.
+    fn forget_asker(&mut self, link: PeerLink) {
+        for pending in self.pending.values_mut() {
+            match pending {
+                Pending::Attach { link: of, .. } => *of = of.filter(|it| *it != link),
+                Pending::Join(joining) => {
+                    joining.link = joining.link.filter(|it| *it != link);
+                }
+            }
+        }
+        let of = |ready: &mut Ready| match ready {
+            Ready::Attach { link: of, .. } | Ready::Join { link: of, .. } => *of == link,
+        };
+        for ready in self.ready.extract_if(.., of).collect::<Vec<_>>() {
+            match ready {
+                Ready::Attach { grant, .. } => self.end_client(grant.client),
+                Ready::Join { grant, .. } => {
+                    let worker = self.workers.get(&grant.worker);
+                    if worker.is_some_and(|worker| worker.tag == grant.tag) {
+                        self.end_worker(grant.worker);
+                    }
+                }
+            }
+        }
+    }
+
     /// Whether a member is one of this connection, by this tag.
     fn is_of(&self, link: PeerLink, leave: Leave) -> bool {
         let (of, tag) = match leave.member {

@@ -10,18 +10,54 @@ use petasos_endpoint::group_router::{
 };
 use petasos_router::{Event, Join};
 use petasos_router_plane::{MemberJoin, MemberJoined, TableError};
+use petasos_tls::Holder;
 
-use super::{ADMIT_AFTER, Group, Pending, Ready, Worker, WorkerKey, code, own_address};
+use super::{Group, Joining, Pending, Ready, Worker, WorkerKey, code, own_address};
 use crate::links::epoch;
 use crate::plane_thread::PlaneCommand;
 
 impl Group {
     pub(super) fn on_join(
         &mut self,
-        link: PeerLink,
-        id: u64,
+        now: Time,
+        (link, id): (PeerLink, u64),
         params: JoinParams,
     ) -> Result<(), Refusal> {
+        let address = self.check_join(link, &params)?;
+        let at = &self.links[&link];
+        let key = (at.peer.incarnation, at.names().to_vec(), address);
+        let (holder, identity) = (at.holder.clone(), identity_of(at.names(), address));
+        // The same endpoint keeps its number, also one that is held back.
+        let number = match self.worker_keys.get(&key) {
+            Some(&number) => number,
+            None => self.new_number(now, &key, &holder)?,
+        };
+        self.ask_to_join((link, id), (params, key, holder, identity), number);
+        Ok(())
+    }
+
+    fn new_number(&mut self, now: Time, key: &WorkerKey, holder: &Holder) -> Result<u16, Refusal> {
+        if let Err(code) = self.worker_numbers.take(holder) {
+            self.epochs.hasten(now);
+            let detail = Text::new("there are, or were lately, too many workers");
+            return Err(Refusal { code, detail });
+        }
+        let number = self.free_workers.pop_front().unwrap_or_else(|| {
+            self.worker_highest += 1;
+            self.worker_highest
+        });
+        self.worker_keys.insert(key.clone(), number);
+        Ok(number)
+    }
+
+    /// Whether a worker waits for its place by this number.
+    pub(super) fn is_joining(&self, number: u16) -> bool {
+        let mut pending = self.pending.values();
+        pending.any(|it| matches!(it, Pending::Join(joining) if joining.place.worker == number))
+    }
+
+    /// Who may join, and where its packets go.
+    fn check_join(&self, link: PeerLink, params: &JoinParams) -> Result<SocketAddr, Refusal> {
         let at = &self.links[&link];
         let refused = |code, text: &str| Refusal { code, detail: Text::new(text) };
         if params.payload_bytes_max < self.payload_bytes() {
@@ -39,101 +75,102 @@ impl Group {
         if params.is_primary && !is_on(&self.settings.workers.primaries) {
             return Err(refused(RefuseCode::NotAuthorised, "it may not be primary"));
         }
-        let address = own_address(&params.address, at.peer.ip)
-            .map_err(|code| refused(code, "the data address is not the worker's"))?;
-        let key = (at.peer.incarnation, at.names().to_vec(), address);
-        let Some(number) = self.number_for(&key) else {
-            return Err(refused(RefuseCode::SessionsFull, "there are too many workers"));
-        };
-        let joining = MemberJoin {
+        own_address(&params.address, at.peer.ip)
+            .map_err(|code| refused(code, "the data address is not the worker's"))
+    }
+
+    fn ask_to_join(
+        &mut self,
+        (link, id): (PeerLink, u64),
+        (params, key, holder, identity): (JoinParams, WorkerKey, Holder, u64),
+        number: u16,
+    ) {
+        let (_, _, address) = key;
+        let place = MemberJoin {
             worker: number,
             address,
             session: params.session,
             tag: params.tag,
-            join: Join {
-                identity: identity_of(at.names(), address),
-                bound: params.bound,
-                weight: params.weight.min(100) as u8,
-            },
-            is_primary: params.is_primary,
+            join: Join { identity, bound: params.bound, weight: params.weight.min(100) as u8 },
+            // It is named once it is admitted.
+            is_primary: false,
         };
-        self.links.get_mut(&link).expect("it was just there").joining += 1;
-        let pending = Pending::Join { link, id, params, number, key };
-        self.ask(pending, |ticket| PlaneCommand::Join { ticket, joining });
-        Ok(())
-    }
-
-    /// The number of a worker: the one that it has or had, or another.
-    fn number_for(&self, key: &WorkerKey) -> Option<u16> {
-        let standing = self.workers.iter().find(|(_, worker)| worker.key == *key);
-        let known = standing.map(|(number, _)| *number).or_else(|| self.former.get(key).copied());
-        let joining = |number| {
-            let mut joins = self.pending.values();
-            joins.any(|it| matches!(it, Pending::Join { number: other, .. } if *other == number))
-        };
-        let is_held = |number| self.held.iter().any(|(_, it)| *it == Member::Worker(number));
-        let is_free = |number: &u16| {
-            !self.workers.contains_key(number) && !is_held(*number) && !joining(*number)
-        };
-        known.or_else(|| (1..=u16::MAX).find(is_free))
+        self.links.get_mut(&link).expect("it was just there").joining.insert(id);
+        let is_primary = params.is_primary;
+        let joining = Joining { link: Some(link), id, is_primary, place, key, holder };
+        self.ask(Pending::Join(joining), |ticket| PlaneCommand::Join { ticket, joining: place });
     }
 
     pub(super) fn on_joined(
         &mut self,
-        (link, id): (PeerLink, u64),
-        (params, number, key): (JoinParams, u16, WorkerKey),
-        (now, result): (Time, Result<MemberJoined, TableError>),
+        joining: Joining,
+        result: Result<MemberJoined, TableError>,
         answers: &mut RouterAnswers,
     ) {
-        let joined = match result {
-            Ok(joined) => joined,
-            Err(error) => {
-                self.refused.joins.fetch_add(1, Ordering::Relaxed);
-                if let Some(at) = self.links.get_mut(&link) {
-                    at.joining -= 1;
-                }
-                let detail = Text::new(&error.to_string());
-                let result = Err(Refusal { code: code(&error), detail });
-                return answers.push((link, RouterAnswer::Join { id, result }));
-            }
-        };
-        // An earlier membership of the same endpoint has ended (RT34).
-        if let Some(before) = self.workers.remove(&number) {
+        let number = joining.place.worker;
+        // An earlier membership of the same endpoint has ended (RT34), or makes room.
+        let before = self.workers.remove(&number);
+        let had_before = before.is_some();
+        if let Some(before) = before {
             self.unlink_worker(&before, number);
             self.command(PlaneCommand::End(before.id));
+            self.name_primary();
         }
-        self.former.remove(&key);
-        self.held.retain(|(_, member)| *member != Member::Worker(number));
+        let joined = match result {
+            Ok(joined) => joined,
+            Err(TableError::Full) if had_before => {
+                let place = joining.place;
+                let command = |ticket| PlaneCommand::Join { ticket, joining: place };
+                return self.ask(Pending::Join(joining), command);
+            }
+            Err(error) => return self.refuse_join(joining, &error, answers),
+        };
+        let Joining { link, id, is_primary, key, holder, .. } = joining;
+        self.revive(number, &holder);
         let (_, _, address) = key;
-        if !self.links.contains_key(&link) {
-            // Nobody waits for it any more. Clients may know its number.
-            self.command(PlaneCommand::End(joined.id));
-            self.member_log.set(number, None);
-            return self.held.push_back((self.epochs.begun(), Member::Worker(number)));
-        }
         let (tag, until) = (joined.tag, Time::NEVER);
-        let worker = Worker { link: Some(link), id: joined.id, tag, key, until };
+        let worker = Worker { link, id: joined.id, tag, key, holder, is_primary, until };
         self.workers.insert(number, worker);
+        let Some(link) = link else {
+            // Nobody waits for it any more.
+            return self.end_worker(number);
+        };
         let data = DataAddress::udp(address.port(), Some(address.ip()));
         self.member_log.set(number, Some(MemberState::There(data)));
-        self.admit.push_back((now + ADMIT_AFTER, joined.id));
         let grant = JoinGrant {
             worker: number,
             session: joined.session,
             tag,
             secret: joined.secret,
-            payload_bytes: params.payload_bytes_max.min(self.payload_bytes()),
+            payload_bytes: self.payload_bytes(),
             clients_max: self.settings.plane.clients_max,
             beat_us: self.settings.beat_us,
             hole_us: self.settings.hole_us,
             claim_us: self.settings.claim_us,
             cipher: None,
+            // It is the newest when the grant is given.
             epoch: epoch(self.epochs.newest()),
             source: self.data,
             feedback: self.data,
         };
         let clients = self.client_log.version();
         self.ready.push(Ready::Join { link, id, grant, clients });
+    }
+
+    fn refuse_join(&mut self, joining: Joining, error: &TableError, answers: &mut RouterAnswers) {
+        self.refused.joins.fetch_add(1, Ordering::Relaxed);
+        let Joining { link, id, place, key, holder, .. } = joining;
+        let number = place.worker;
+        let is_held = self.held_workers.iter().any(|(_, held, ..)| *held == number);
+        if !is_held && !self.is_joining(number) {
+            self.hold_worker(number, key, holder);
+        }
+        if let Some(at) = link.and_then(|link| self.links.get_mut(&link)) {
+            at.joining.remove(&id);
+        }
+        let detail = Text::new(&error.to_string());
+        let result = Err(Refusal { code: code(error), detail });
+        answers.extend(link.map(|link| (link, RouterAnswer::Join { id, result })));
     }
 
     fn unlink_worker(&mut self, worker: &Worker, number: u16) {
@@ -144,13 +181,56 @@ impl Group {
 
     /// A worker's membership has ended. The plane may know that.
     pub(super) fn end_worker(&mut self, number: u16) {
-        if let Some(gone) = self.workers.remove(&number) {
-            self.unlink_worker(&gone, number);
-            self.member_log.set(number, None);
-            self.command(PlaneCommand::End(gone.id));
-            self.held.push_back((self.epochs.begun(), Member::Worker(number)));
-            self.former.insert(gone.key, number);
+        let Some(gone) = self.workers.remove(&number) else { return };
+        self.unlink_worker(&gone, number);
+        self.member_log.set(number, None);
+        self.command(PlaneCommand::End(gone.id));
+        self.name_primary();
+        self.hold_worker(number, gone.key, gone.holder);
+    }
+
+    fn hold_worker(&mut self, number: u16, key: WorkerKey, holder: Holder) {
+        self.worker_numbers.hold(&holder);
+        self.held_workers.push_back((self.epochs.begun(), number, key, holder));
+    }
+
+    /// A number that was held back is in use again, by the same endpoint.
+    fn revive(&mut self, number: u16, holder: &Holder) {
+        let at = self.held_workers.iter().position(|(_, held, ..)| *held == number);
+        if let Some((.., before)) = at.and_then(|at| self.held_workers.remove(at)) {
+            self.worker_numbers.revive(&before, holder);
         }
+    }
+
+    /// A number that was held back for long enough may be anybody's.
+    pub(super) fn free_number(&mut self, number: u16, key: &WorkerKey) {
+        if self.worker_keys.get(key) == Some(&number) {
+            self.worker_keys.remove(key);
+        }
+        self.free_workers.push_back(number);
+    }
+
+    /// A worker whose grant was given may get requests.
+    pub(super) fn admit(&mut self, number: u16, tag: u32) {
+        let worker = self.workers.get(&number).filter(|worker| worker.tag == tag);
+        if let Some(&Worker { id, is_primary, .. }) = worker {
+            self.command(PlaneCommand::Admit(id));
+            if is_primary {
+                self.primary = Some(id);
+                self.command(PlaneCommand::SetPrimary(Some(id)));
+            }
+        }
+    }
+
+    /// If the primary is gone, names another one that has joined as such.
+    fn name_primary(&mut self) {
+        let Some(primary) = self.primary else { return };
+        if self.workers.values().any(|worker| worker.id == primary) {
+            return;
+        }
+        let other = self.workers.values().find(|worker| worker.is_primary);
+        self.primary = other.map(|worker| worker.id);
+        self.command(PlaneCommand::SetPrimary(self.primary));
     }
 
     /// The plane says that a worker is no member any more.

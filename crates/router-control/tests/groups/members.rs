@@ -106,3 +106,83 @@ fn settings_that_cannot_be_meant_are_refused() {
     assert_eq!(short, StartError::OutOfRange("epochs").to_string());
     assert_eq!(start(&|it| it.plane.payload_bytes = 10), "a payload has 1024 to 65,000 bytes");
 }
+
+#[test]
+fn rt39_attaching_and_leaving_without_end_uses_up_nobody_elses_numbers() {
+    let plane = PlaneConfig { clients_max: 8, ..PlaneConfig::default() };
+    let epochs =
+        EpochTimes { epoch: Duration::from_millis(2300), overlap: Duration::from_millis(200) };
+    let router = Router::start(GroupSettings { plane, epochs, ..GroupSettings::default() });
+    // Four are held back, which is this address' half.
+    for _ in 0..4 {
+        let mut clients = vec![client(&[router.address])];
+        until(&mut clients, &mut [], |clients, _| clients[0].session().is_some());
+    }
+    let mut clients = vec![client(&[router.address])];
+    until(&mut clients, &mut [], |_, _| router.service.refused().0 > 0);
+    assert!(clients[0].session().is_none());
+    // Refusing it has made the next epochs begin, which give numbers back.
+    until(&mut clients, &mut [], |clients, _| clients[0].session().is_some());
+}
+
+#[test]
+fn rt34_a_worker_of_a_full_group_joins_anew() {
+    let mut plane = PlaneConfig::default();
+    plane.core.workers_max = 2;
+    let router = Router::start(GroupSettings { plane, ..GroupSettings::default() });
+    let wire = Wire::to(router.address);
+    // One address may have half of the places.
+    let mut workers = vec![worker(&[wire.address])];
+    until(&mut [], &mut workers, |_, workers| workers[0].is_member());
+    let mut second = worker(&[router.address]);
+    until(&mut [], &mut workers, |_, _| {
+        second.endpoint.run_once();
+        router.service.refused().1 > 0
+    });
+    drop(second);
+    for _ in 0..3 {
+        wire.cut();
+        // It notices, and joins.
+        let clock = petasos_endpoint::Clock::system();
+        let end = clock.now() + Duration::from_millis(150);
+        until(&mut [], &mut workers, |_, _| clock.now() > end);
+        until(&mut [], &mut workers, |_, workers| workers[0].is_member());
+    }
+}
+
+#[test]
+fn rt5_another_primary_takes_over_when_one_leaves() {
+    use petasos_endpoint::RoutePolicy;
+    let router = Router::start(GroupSettings::default());
+    let mut clients = vec![client(&[router.address])];
+    let primary = || crate::world::worker_that(&[router.address], |it| it.is_primary = true);
+    let mut workers = vec![worker(&[router.address]), primary()];
+    until(&mut clients, &mut workers, |clients, _| clients[0].peers() == 2);
+    let call = |client: &mut crate::world::Member<_>| client.call_by(RoutePolicy::Primary);
+    let answered = |clients: &[crate::world::Member<petasos_endpoint::GroupId>]| {
+        clients[0].endpoint.state().answered
+    };
+    let mut wanted = 0;
+    let mut primaries_answer = |clients: &mut Vec<_>, workers: &mut Vec<_>, count: u64| {
+        wanted += count;
+        until(clients, workers, |clients, _| {
+            let failed = clients[0].endpoint.state().errors.len() as u64;
+            let made = clients[0].made;
+            if made - failed < wanted {
+                clients[0].made += u64::from(call(&mut clients[0]));
+            }
+            answered(clients) == wanted
+        });
+    };
+    primaries_answer(&mut clients, &mut workers, 20);
+    assert_eq!(workers[0].endpoint.state().handled, 0, "only the primary has them");
+    // A second one takes its place; when that leaves, the first is it again.
+    workers.push(primary());
+    until(&mut clients, &mut workers, |clients, _| clients[0].peers() == 3);
+    primaries_answer(&mut clients, &mut workers, 20);
+    let second = workers.pop().expect("it is there");
+    drop(second);
+    until(&mut clients, &mut workers, |clients, _| clients[0].peers() == 2);
+    primaries_answer(&mut clients, &mut workers, 20);
+    assert_eq!(workers[0].endpoint.state().handled, 0);
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use petasos_endpoint::{
     CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, GroupConfig, GroupId, Node,
-    NodeConfig, Payload, Request, Routing, ServeConfig, ServedGroupId, SessionId,
+    NodeConfig, Payload, Request, RoutePolicy, Routing, ServeConfig, ServedGroupId, SessionId,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router_control::{GroupSettings, RouterService};
@@ -74,6 +74,7 @@ fn echo(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
 pub struct Member<Id> {
     pub endpoint: Endpoint<State>,
     pub group: Id,
+    pub made: u64,
     _node: Node,
 }
 
@@ -90,24 +91,39 @@ pub fn client(routers: &[SocketAddr]) -> Member<GroupId> {
     let (mut endpoint, node) = endpoint();
     let config = GroupConfig { routers: routers.to_vec(), ..GroupConfig::default() };
     let group = endpoint.open_group(&config).expect("it is attached to its node");
-    Member { endpoint, group, _node: node }
+    Member { endpoint, group, made: 0, _node: node }
 }
 
 pub fn worker(routers: &[SocketAddr]) -> Member<ServedGroupId> {
+    worker_that(routers, |_| {})
+}
+
+pub fn worker_that(
+    routers: &[SocketAddr],
+    change: impl FnOnce(&mut ServeConfig),
+) -> Member<ServedGroupId> {
     let (mut endpoint, node) = endpoint();
-    let config = ServeConfig { routers: routers.to_vec(), bound: 8, ..ServeConfig::default() };
+    let mut config = ServeConfig { routers: routers.to_vec(), bound: 8, ..ServeConfig::default() };
+    change(&mut config);
     let group = endpoint.serve_group(&config).expect("it is attached to its node");
-    Member { endpoint, group, _node: node }
+    Member { endpoint, group, made: 0, _node: node }
 }
 
 impl Member<GroupId> {
     /// A call, if there is an attachment.
     pub fn call(&mut self, bytes: usize, is_idempotent: bool) -> bool {
+        self.call_routed(bytes, Routing { is_idempotent, ..Routing::default() })
+    }
+
+    pub fn call_by(&mut self, policy: RoutePolicy) -> bool {
+        self.call_routed(8, Routing { policy, ..Routing::default() })
+    }
+
+    fn call_routed(&mut self, bytes: usize, routing: Routing) -> bool {
         let cx = self.endpoint.context();
         let Some(session) = cx.group_session(self.group) else { return false };
         let mut request = cx.alloc(bytes).expect("the pool has room");
         request.fill(7);
-        let routing = Routing { is_idempotent, ..Routing::default() };
         let settings = CallSettings::default();
         cx.enqueue_routed(session, ECHO, request, count, 0, &settings, routing).is_ok()
     }

@@ -304,12 +304,18 @@ fn tables_and_configurations_have_bounds() {
     let port = world.hub.port();
     let attached = world.plane.attach(&mut world.io, port.local_address());
     assert!(matches!(attached, Err(TableError::Full)));
-    // A number is held back until it is given back (RT28).
-    assert!(world.plane.detach(&mut world.io, 2) && !world.plane.detach(&mut world.io, 2));
-    assert!(matches!(
-        world.plane.attach(&mut world.io, port.local_address()),
-        Err(TableError::Full)
-    ));
+    // A number is held back until it is given back (RT28). As many may be as may live (RT39).
+    let mut live = 2;
+    for number in 4..8 {
+        assert!(world.plane.detach(&mut world.io, live));
+        assert!(!world.plane.detach(&mut world.io, live));
+        let attached = world.plane.attach(&mut world.io, port.local_address());
+        live = attached.expect("there is room").client;
+        assert_eq!(live, number, "nobody's before");
+    }
+    assert!(world.plane.detach(&mut world.io, live));
+    let attached = world.plane.attach(&mut world.io, port.local_address());
+    assert!(matches!(attached, Err(TableError::Full)));
     assert!(world.plane.give_back(2) && !world.plane.give_back(2) && !world.plane.give_back(1));
     let attached = world.plane.attach(&mut world.io, port.local_address()).expect("there is room");
     assert_eq!(attached.client, 2);
@@ -317,6 +323,7 @@ fn tables_and_configurations_have_bounds() {
         (PlaneConfig { payload_bytes: 1023, ..config("rr") }, PlaneConfigError::Payload),
         (PlaneConfig { payload_bytes: 65_001, ..config("rr") }, PlaneConfigError::Payload),
         (PlaneConfig { clients_max: 0, ..config("rr") }, PlaneConfigError::Clients),
+        (PlaneConfig { clients_max: (1 << 19) + 1, ..config("rr") }, PlaneConfigError::Clients),
     ];
     for (config, why) in wrong {
         assert_eq!(Plane::new(&config, 1).err(), Some(why));

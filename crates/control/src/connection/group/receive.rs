@@ -162,6 +162,7 @@ impl Connection {
     /// A leave confirms the same one of this process. Any other is confirmed, also that of a member
     /// that is not known any more.
     fn on_leave(&mut self, leave: Leave) {
+        self.resumption.heard_request();
         if self.groups.leaving.remove(&leave) {
             self.groups.order.leave(&leave);
             return self.report(GroupEvent::LeaveAnswered { leave });

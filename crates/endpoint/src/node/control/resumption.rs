@@ -200,8 +200,10 @@ impl Control {
         }
         let found = self.holder_of(number, ticket).filter(|&old| self.may_resume(number, old));
         if let Some(old) = found {
-            // A connection that broke only at the peer's end still exists here.
+            // A connection that broke only at the peer's end still exists here. This one gets its
+            // number.
             self.on_group_peer_gone(old, true);
+            self.on_group_peer_gone(number, false);
             if let Some(link) = self.links.remove(&old)
                 && let Some(lost) = Lost::of(link, FailureReason::Reset, self.now, self.now)
             {
