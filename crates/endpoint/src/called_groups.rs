@@ -39,12 +39,15 @@ impl<S> Context<S> {
     /// closed.
     pub fn group_routers(&self, group: GroupId) -> Vec<AtRouter> {
         let groups = &self.core.outside.groups.called;
-        groups.iter().find(|it| it.id == group).map_or_else(Vec::new, CalledGroup::at_routers)
+        let workers =
+            |session| self.core.group_attachment(session).map_or(0, |it| it.workers_count());
+        let group = groups.iter().find(|it| it.id == group);
+        group.map_or_else(Vec::new, |group| group.at_routers(workers))
     }
 }
 
 impl CalledGroup {
-    fn at_routers(&self) -> Vec<AtRouter> {
+    fn at_routers(&self, workers: impl Fn(SessionId) -> usize) -> Vec<AtRouter> {
         let at = |address: SocketAddr| {
             let of = self.attached.iter().filter(move |it| it.router == address);
             of.max_by_key(|it| it.is_connected)
@@ -53,7 +56,7 @@ impl CalledGroup {
             router: entry.address,
             is_member: at(entry.address).is_some(),
             is_active: at(entry.address).is_some_and(|it| it.active.is_some()),
-            peers: at(entry.address).map_or(0, |it| it.members),
+            peers: at(entry.address).map_or(0, |it| workers(it.session)),
             failure: entry.error.clone(),
         };
         self.routers.iter().map(state).collect()
@@ -234,7 +237,6 @@ impl<S> Endpoint<S> {
                     enrolment,
                     router,
                     session,
-                    members: 0,
                     has_roster: false,
                     is_connected: true,
                     is_draining: false,
@@ -285,11 +287,6 @@ impl<S> Endpoint<S> {
                 }
             }
             None => self.remove_group_member(session, worker),
-        }
-        let members = self.cx.core.group_attachment(session).map_or(0, |it| it.workers_count());
-        let at = self.cx.core.outside.groups.called(group);
-        if let Some(attached) = at.and_then(|at| at.attached_by(enrolment)) {
-            attached.members = members;
         }
     }
 

@@ -141,7 +141,6 @@ pub(crate) struct Attached {
     pub(crate) enrolment: EnrolmentId,
     pub(crate) router: SocketAddr,
     pub(crate) session: SessionId,
-    pub(crate) members: usize,
     /// Whether *members* has come: it can be used.
     pub(crate) has_roster: bool,
     pub(crate) is_connected: bool,
@@ -173,7 +172,6 @@ pub(crate) struct Joined {
     /// The router's process, once it has granted the membership.
     pub(crate) incarnation: Option<u64>,
     pub(crate) is_connected: bool,
-    pub(crate) clients: usize,
     /// The newest epoch, and the one before while it is taken (RT30).
     pub(crate) epochs: (u16, Option<u16>),
 }

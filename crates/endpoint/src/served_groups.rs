@@ -31,12 +31,15 @@ impl<S> Context<S> {
     /// left.
     pub fn served_routers(&self, group: ServedGroupId) -> Vec<AtRouter> {
         let groups = &self.core.outside.groups.served;
-        groups.iter().find(|it| it.id == group).map_or_else(Vec::new, ServedGroup::at_routers)
+        let requests = self.core.group_requests.as_deref();
+        let clients = |id| requests.and_then(|it| it.joined(id)).map_or(0, |it| it.told.len());
+        let group = groups.iter().find(|it| it.id == group);
+        group.map_or_else(Vec::new, |group| group.at_routers(clients))
     }
 }
 
 impl ServedGroup {
-    fn at_routers(&self) -> Vec<AtRouter> {
+    fn at_routers(&self, clients: impl Fn(MembershipId) -> usize) -> Vec<AtRouter> {
         let at = |address: SocketAddr| {
             let of = self.joined.iter().filter(move |it| it.router == address);
             of.filter(|it| it.incarnation.is_some()).max_by_key(|it| it.is_connected)
@@ -45,7 +48,7 @@ impl ServedGroup {
             router: entry.address,
             is_member: at(entry.address).is_some(),
             is_active: false,
-            peers: at(entry.address).map_or(0, |it| it.clients),
+            peers: at(entry.address).map_or(0, |it| clients(it.id)),
             failure: entry.error.clone(),
         };
         self.routers.iter().map(state).collect()
@@ -175,7 +178,6 @@ impl<S> Endpoint<S> {
             id: offer.id,
             incarnation: None,
             is_connected: true,
-            clients: 0,
             epochs: (0, None),
         });
         if let Some(entry) = at.routers.get_mut(router) {
@@ -343,12 +345,6 @@ impl<S> Endpoint<S> {
                 }
             }
             None => self.remove_group_client(id, client),
-        }
-        let clients = self.cx.core.group_requests.as_deref();
-        let clients = clients.and_then(|it| it.joined(id)).map_or(0, |it| it.told.len());
-        let at = self.cx.core.outside.groups.served(group);
-        if let Some(joined) = at.and_then(|at| at.joined_by(enrolment)) {
-            joined.clients = clients;
         }
     }
 
