@@ -100,7 +100,8 @@ impl RouterEntry {
     }
 }
 
-/// At least half of `wait`: who was cut off together does not come back together.
+/// At least half of `wait`, the rest at random: who was cut off together does not come back
+/// together.
 pub(crate) fn jittered(wait: Duration) -> Duration {
     let half_ns = wait.as_nanos() as u64 / 2;
     Duration::from_nanos(half_ns + secret_u64() % half_ns.max(1))

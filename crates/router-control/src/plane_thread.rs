@@ -142,7 +142,9 @@ impl PlaneThread {
         if wait_ns == 0 || !self.io.prepare_to_sleep() || !self.commands.doze() {
             return;
         }
-        let timeout = (wake_at != Time::NEVER).then(|| timespec_of(wait_ns));
+        let timeout = (wake_at != Time::NEVER).then(|| Duration::from_nanos(wait_ns));
+        // No timer is further away than the system's numbers go.
+        let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
         let packets = self.io.descriptor().expect("sockets have descriptors");
         let mut fds = [
             PollFd::from_borrowed_fd(packets, PollFlags::IN),
@@ -163,9 +165,4 @@ impl Drop for PlaneThread {
         self.commands.close();
         self.waker.wake();
     }
-}
-
-fn timespec_of(nanos: u64) -> Timespec {
-    const SECOND_NS: u64 = 1_000_000_000;
-    Timespec { tv_sec: (nanos / SECOND_NS) as i64, tv_nsec: (nanos % SECOND_NS) as _ }
 }

@@ -14,12 +14,13 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
-use petasos_base::{Time, secret_u64};
+use petasos_base::Time;
 use petasos_control::{Answers, ConnectParams, FailureReason, Hello, SessionRef, Ticket};
 use petasos_tls::{Holder, Identity};
 
 use super::link::{Link, Stage};
 use super::without_rings::WithoutRings;
+use crate::router_list::jittered;
 use crate::sessions::PeerId;
 
 /// The most tickets that a dialler remembers: the one that it had, and those of attempts whose
@@ -156,11 +157,4 @@ impl Lost {
         let dials = self.server.is_some() && self.attempt.is_none();
         if dials { self.until.min(self.retry_at) } else { self.until }
     }
-}
-
-/// At least half of `backoff`, the rest at random: an event that cut one process off has cut off
-/// others, and they should not all return at the same moment.
-fn jittered(backoff: Duration) -> Duration {
-    let half_nanos = backoff.as_nanos() as u64 / 2;
-    Duration::from_nanos(half_nanos + secret_u64() % half_nanos.max(1))
 }

@@ -10,9 +10,9 @@ use petasos_proto::{CongestionConfig, SessionParams};
 
 use super::links::LinkId;
 
-/// So many pairs without an answer
+/// Pairs without an answer that say that a router's packets go nowhere (RT38).
 const SILENCES: u32 = 3;
-/// within this time say that a router is not heard.
+/// The time within which these have to be.
 const SILENT_WITHIN: Duration = Duration::from_secs(2);
 
 /// What an endpoint and a router have agreed on (RT33).
