@@ -21,12 +21,10 @@ impl Unpacking {
         let share = share.clone();
         Unpacking(runtime.spawn(async move {
             let held = share.place().await;
-            let unpacked = spawn_blocking(move || {
-                // Not free before the thread has finished, even if the message was given up.
-                let _held = held;
-                packed.unpack()
-            });
-            unpacked.await.unwrap_or(Err(FrameError::CutOff))
+            // The thread returns the place, so that it is not free before the thread has finished,
+            // even if the message was given up, and messages are done in the order of their turns.
+            let unpacked = spawn_blocking(move || (packed.unpack(), held));
+            unpacked.await.map_or(Err(FrameError::CutOff), |(unpacked, _held)| unpacked)
         }))
     }
 
@@ -49,6 +47,7 @@ mod tests {
 
     use petasos_call::Codec;
     use petasos_call::compress::compress;
+    use tokio::sync::mpsc;
 
     use super::*;
     use crate::compress::Compression;
@@ -74,14 +73,24 @@ mod tests {
         let (hostile, other) = (Share::of(&places), Share::of(&places));
         let runtime = Handle::current();
         let start = |share: &Share| Unpacking::start(&runtime, share, packed());
-        let mut flood: Vec<Unpacking> = (0..FLOOD).map(|_| start(&hostile)).collect();
-        let mut wanted = start(&other);
-        let unpacked = poll_fn(|cx| wanted.poll(cx)).await;
-        assert_eq!(unpacked.map(|bytes| bytes.len()), Ok(1 << 20));
-        let done = flood.iter().filter(|unpacking| unpacking.0.is_finished()).count();
-        assert!(done <= 2, "{done} of the flood came first");
-        for unpacking in &mut flood {
-            assert!(poll_fn(|cx| unpacking.poll(cx)).await.is_ok(), "each has its turn");
+        let (done, mut next_done) = mpsc::unbounded_channel();
+        let tell = |is_wanted, mut unpacking: Unpacking| {
+            let done = done.clone();
+            runtime.spawn(async move {
+                let unpacked = poll_fn(|cx| unpacking.poll(cx)).await;
+                done.send((is_wanted, unpacked.map(|bytes| bytes.len())))
+            });
+        };
+        (0..FLOOD).for_each(|_| tell(false, start(&hostile)));
+        tell(true, start(&other));
+        drop(done);
+        let mut order = Vec::new();
+        while let Some((is_wanted, unpacked)) = next_done.recv().await {
+            assert_eq!(unpacked, Ok(1 << 20), "each has its turn");
+            order.push(is_wanted);
         }
+        assert_eq!(order.len(), FLOOD + 1);
+        let first = order.iter().position(|is_wanted| *is_wanted);
+        assert!(first.is_some_and(|first| first <= 2), "{first:?} of the flood came first");
     }
 }
