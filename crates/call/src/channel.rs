@@ -49,12 +49,20 @@ pub struct ChannelConfig {
     pub resolves: bool,
     /// The most calls that may wait; more fail with `RESOURCE_EXHAUSTED`.
     pub waiting_max: usize,
+    /// How many sessions to a server are opened when calls wait, at most [`SESSIONS_MAX`].
+    pub sessions_max: usize,
 }
 
 impl Default for ChannelConfig {
     fn default() -> ChannelConfig {
         let (balance, streams) = (Balance::default(), false);
-        ChannelConfig { balance, streams, resolves: false, waiting_max: 65_536 }
+        ChannelConfig {
+            balance,
+            streams,
+            resolves: false,
+            waiting_max: 65_536,
+            sessions_max: SESSIONS_MAX,
+        }
     }
 }
 
@@ -311,6 +319,12 @@ impl ChannelCore {
     /// The number of sessions to a server.
     pub fn sessions(&self, peer: PeerIndex) -> usize {
         self.peer(peer).map_or(0, |peer| peer.sessions().count())
+    }
+
+    /// Whether a session is there and gets calls.
+    pub fn is_open(&self, session: SessionIndex) -> bool {
+        let peer = self.peers.get(session.peer as usize);
+        peer.is_some_and(|peer| peer.is_session_open(session))
     }
 
     /// The state of a server; `None` if it is no longer on the list.

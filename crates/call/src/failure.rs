@@ -31,6 +31,14 @@ pub enum Failure {
     Declined,
     /// The caller had no memory for the response.
     OutOfMemory,
+    /// Rejected: no worker of the group could take it just now.
+    NoWorker,
+    /// Rejected early: the queue of the group's router is full, or the caller's share of it.
+    QueueFull,
+    /// Rejected: the deadline passed before the handler ran.
+    Expired,
+    /// Rejected: the group's router does not know how the call is to be routed.
+    UnknownPolicy,
 }
 
 /// Whether a failed call may be retried.
@@ -51,16 +59,19 @@ impl Failure {
     /// The status code for the application.
     pub const fn code(self) -> Code {
         match self {
-            Failure::NotConnected | Failure::Lost | Failure::Draining => Code::Unavailable,
+            Failure::NotConnected | Failure::Lost | Failure::Draining | Failure::NoWorker => {
+                Code::Unavailable
+            }
             Failure::RequestTooLarge
             | Failure::ResponseTooLarge
             | Failure::TooMuch
             | Failure::Overloaded
-            | Failure::OutOfMemory => Code::ResourceExhausted,
-            Failure::Timeout => Code::DeadlineExceeded,
+            | Failure::OutOfMemory
+            | Failure::QueueFull => Code::ResourceExhausted,
+            Failure::Timeout | Failure::Expired => Code::DeadlineExceeded,
             Failure::Cancelled => Code::Cancelled,
             Failure::UnknownMethod => Code::Unimplemented,
-            Failure::HandlerFailed => Code::Internal,
+            Failure::HandlerFailed | Failure::UnknownPolicy => Code::Internal,
             Failure::Declined => Code::Unknown,
         }
     }
@@ -71,8 +82,14 @@ impl Failure {
             Failure::RequestTooLarge
             | Failure::ResponseTooLarge
             | Failure::Cancelled
-            | Failure::UnknownMethod => Retry::Never,
-            Failure::NotConnected | Failure::TooMuch | Failure::Overloaded => Retry::Safe,
+            | Failure::UnknownMethod
+            | Failure::Expired
+            | Failure::UnknownPolicy => Retry::Never,
+            Failure::NotConnected
+            | Failure::TooMuch
+            | Failure::Overloaded
+            | Failure::NoWorker
+            | Failure::QueueFull => Retry::Safe,
             Failure::Draining => Retry::Elsewhere,
             Failure::Timeout
             | Failure::Lost
@@ -102,6 +119,10 @@ impl Failure {
             Failure::HandlerFailed => "the handler failed",
             Failure::Declined => "the server rejected the request",
             Failure::OutOfMemory => "no memory for the response",
+            Failure::NoWorker => "no worker of the group could take the request",
+            Failure::QueueFull => "the queue of the group's router is full",
+            Failure::Expired => "the deadline has passed before the request ran",
+            Failure::UnknownPolicy => "the group's router does not know the call's policy",
         }
     }
 }
@@ -126,6 +147,10 @@ mod tests {
             (Failure::HandlerFailed, Code::Internal, Retry::Policy),
             (Failure::Declined, Code::Unknown, Retry::Policy),
             (Failure::OutOfMemory, Code::ResourceExhausted, Retry::Policy),
+            (Failure::NoWorker, Code::Unavailable, Retry::Safe),
+            (Failure::QueueFull, Code::ResourceExhausted, Retry::Safe),
+            (Failure::Expired, Code::DeadlineExceeded, Retry::Never),
+            (Failure::UnknownPolicy, Code::Internal, Retry::Never),
         ];
         for (failure, code, retry) in table {
             assert_eq!((failure.status().code(), failure.retry()), (code, retry), "{failure:?}");

@@ -17,7 +17,7 @@ use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, MemberRequest,
 use crate::error::SessionError;
 use crate::group_members::{
     AtRouter, Attached, CalledGroup, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError, OUTLIVE,
-    OUTLIVE_ENDED, ROUTERS_AFTER, SILENT_FOR, WORN_AFTER,
+    OUTLIVE_ENDED, ROUTERS_AFTER, WORN_AFTER,
 };
 use crate::mail::{Command, Enrolment, GroupCommand};
 use crate::router_list::{
@@ -33,6 +33,14 @@ impl<S> Context<S> {
     pub fn group_session(&self, group: GroupId) -> Option<SessionId> {
         let groups = &self.core.outside.groups.called;
         groups.iter().find(|it| it.id == group)?.used
+    }
+
+    /// The control address of the router to which [`Context::group_session`] is an attachment.
+    pub fn group_router(&self, group: GroupId) -> Option<SocketAddr> {
+        let groups = &self.core.outside.groups.called;
+        let group = groups.iter().find(|it| it.id == group)?;
+        let used = group.attached.iter().find(|it| Some(it.session) == group.used);
+        used.map(|it| it.router)
     }
 
     /// What the endpoint has at the routers of a group that it calls; none of a group that is
@@ -82,6 +90,7 @@ impl<S> Endpoint<S> {
         groups.called.push(CalledGroup {
             id,
             asked_max: config.asked_max,
+            moves_calls: config.moves_calls,
             routers,
             inboxes: Vec::new(),
             attached: Vec::new(),
@@ -423,7 +432,7 @@ impl<S> Endpoint<S> {
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         at.used.take_if(|used| *used == session);
         at.former.push(session);
-        if let Some(used) = at.used {
+        if let Some(used) = at.used.filter(|_| at.moves_calls) {
             // What had no room there before: what still asks by it ends.
             let _ = self.move_group_calls(session, used);
         }
@@ -436,57 +445,6 @@ impl<S> Endpoint<S> {
             former.map_or_else(Vec::new, |at| at.former.iter().copied().filter(over).collect());
         if let Some(at) = self.cx.core.outside.groups.called(group) {
             at.former.retain(|session| !over.contains(session));
-        }
-    }
-
-    /// Lets calls go by the attachment that is best now, also those that ask by the one before
-    /// (RT38). One that has another attachment with its router in its place has ended.
-    fn use_best(&mut self, group: GroupId) {
-        let now = self.cx.core.now;
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let (Some(best), used) = (at.best(now), at.used) else { return };
-        if used == Some(best) {
-            return self.end_replaced(group);
-        }
-        at.used = Some(best);
-        if let Some(used) = used
-            && let Err(error) = self.move_group_calls(used, best)
-        {
-            // What asks by the one before ends with it.
-            tracing::warn!(%error, "calls of a group stay with the router that they ask");
-        }
-        self.end_replaced(group);
-    }
-
-    /// Calls by an attachment have had no answer: another one is better, if there is one.
-    pub(crate) fn on_group_silent(&mut self, session: SessionId) {
-        let until = self.cx.core.now + SILENT_FOR;
-        let mut silent = Vec::new();
-        for group in &mut self.cx.core.outside.groups.called {
-            for attached in group.attached.iter_mut().filter(|it| it.session == session) {
-                attached.silent_until = until;
-                silent.push(group.id);
-            }
-        }
-        silent.into_iter().for_each(|group| self.use_best(group));
-    }
-
-    /// Lets attachments end whose router has granted another that can be used: not before answers
-    /// have come to what was asked by them.
-    fn end_replaced(&mut self, group: GroupId) {
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let in_use: Vec<_> =
-            at.attached.iter().filter(|it| it.is_connected && it.has_roster).collect();
-        let is_over = |it: &&Attached| {
-            !it.is_connected && !it.is_replaced && in_use.iter().any(|by| by.router == it.router)
-        };
-        let over: Vec<_> = at.attached.iter().filter(is_over).map(|it| it.enrolment).collect();
-        for enrolment in over {
-            let at = self.cx.core.outside.groups.called(group);
-            if let Some(attached) = at.and_then(|at| at.attached_by(enrolment)) {
-                attached.is_replaced = true;
-            }
-            self.remind(enrolment, Reminder::Outlived, OUTLIVE_ENDED);
         }
     }
 }

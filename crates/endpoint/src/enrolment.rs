@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use petasos_control::{Active, AttachGrant, AttachParams, DataAddress, JoinGrant, JoinParams};
+use petasos_control::{
+    Active, AttachGrant, AttachParams, DataAddress, JoinGrant, JoinParams, Table,
+};
 use petasos_tls::Identity;
 
 use crate::error::SessionError;
@@ -80,6 +82,8 @@ pub(crate) struct News {
     pub(crate) members: BTreeMap<u16, Option<DataAddress>>,
     /// By client; the outer `None`: it is gone, the inner: it has no name.
     pub(crate) clients: BTreeMap<u32, Option<Option<Arc<Identity>>>>,
+    /// The newest table of methods that is complete.
+    pub(crate) table: Option<Arc<[Table]>>,
     /// The newest, by its number.
     pub(crate) epoch: Option<u16>,
     pub(crate) active: Option<Active>,

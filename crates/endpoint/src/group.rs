@@ -35,6 +35,19 @@ pub struct Routing {
     pub is_idempotent: bool,
 }
 
+impl Routing {
+    /// To the worker that has joined as primary.
+    pub fn to_primary() -> Routing {
+        Routing { policy: RoutePolicy::Primary, ..Routing::default() }
+    }
+
+    /// To the same worker as other calls with this key, while its load allows.
+    pub fn by_key(key: &[u8]) -> Routing {
+        let key_hash = crc32c::crc32c(key);
+        Routing { policy: RoutePolicy::Hash, key_hash, ..Routing::default() }
+    }
+}
+
 /// What the endpoint has told a router in its offer to join as a worker (RT34).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MembershipOffer {

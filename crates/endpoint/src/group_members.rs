@@ -12,6 +12,7 @@ use petasos_control::Active;
 use petasos_proto::taken::MembershipId;
 
 use crate::enrolment::{EnrolmentId, Inbox};
+use crate::method_table::MethodNames;
 use crate::router_list::{RouterFailure, RouterList};
 use crate::sessions::SessionId;
 
@@ -34,11 +35,15 @@ pub struct GroupConfig {
     /// How many calls may wait for an answer from the group at a time, at one router: at most 2^19.
     /// The router may grant less.
     pub asked_max: u32,
+    /// Whether calls that ask one router ask another one when that is better (RT38): only if method
+    /// numbers mean the same to all of them. Otherwise, calls that ask a router whose connection
+    /// has ended end when there is a better one, most of them with [`crate::CallError::NotSent`].
+    pub moves_calls: bool,
 }
 
 impl Default for GroupConfig {
     fn default() -> GroupConfig {
-        GroupConfig { routers: Vec::new(), asked_max: 4096 }
+        GroupConfig { routers: Vec::new(), asked_max: 4096, moves_calls: true }
     }
 }
 
@@ -55,12 +60,21 @@ pub struct ServeConfig {
     pub is_primary: bool,
     /// The port at which clients may dial this process for sessions (RT37); `None`: they may not.
     pub dial_port: Option<u16>,
+    /// The endpoint's methods by name, if the group has a table of methods (RT31): requests then
+    /// name methods by the table's numbers. `None`: clients know the endpoint's own numbers.
+    pub methods: Option<MethodNames>,
 }
 
 impl Default for ServeConfig {
     fn default() -> ServeConfig {
-        let (routers, dial_port) = (Vec::new(), None);
-        ServeConfig { routers, bound: 16, weight: 100, is_primary: false, dial_port }
+        ServeConfig {
+            routers: Vec::new(),
+            bound: 16,
+            weight: 100,
+            is_primary: false,
+            dial_port: None,
+            methods: None,
+        }
     }
 }
 
@@ -124,6 +138,7 @@ pub(crate) struct EndpointGroups {
 pub(crate) struct CalledGroup {
     pub(crate) id: GroupId,
     pub(crate) asked_max: u32,
+    pub(crate) moves_calls: bool,
     pub(crate) routers: RouterList,
     /// Inboxes of what was asked and has not ended.
     pub(crate) inboxes: Vec<(EnrolmentId, Arc<Inbox>)>,

@@ -48,8 +48,9 @@ impl ServerSessionId {
         self.index() / GROUP == 1
     }
 
-    /// The place of a client of a group.
-    pub(crate) fn group_place(self) -> u32 {
+    /// The place of a client of a group, in a table with one place for each. A later client may
+    /// have the same.
+    pub fn group_place(self) -> u32 {
         self.index() & (GROUP - 1)
     }
 
@@ -59,8 +60,8 @@ impl ServerSessionId {
         self.index() == u32::MAX && self != ServerSessionId::NONE
     }
 
-    /// Its place in a table with one place for each session that exists. A later session may have
-    /// the same.
+    /// Its place in a table with one place for each session that exists, apart from clients of
+    /// groups ([`ServerSessionId::group_place`]). A later session may have the same.
     #[inline(always)]
     pub fn place(self) -> usize {
         // That of the external session is 0.

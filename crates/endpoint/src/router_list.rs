@@ -90,6 +90,9 @@ impl RouterEntry {
     /// Notes why there is no grant, or no more. Returns when to ask again. A router that grants and
     /// soon breaks is asked less and less often, as one that refuses.
     pub(crate) fn note_failure(&mut self, now: Time, error: RouterFailure) -> Duration {
+        if self.failures.is_power_of_two() || self.failures == 0 {
+            tracing::warn!(router = %self.address, %error, "not a member of its group");
+        }
         (self.asked, self.error) = (None, Some(error));
         if self.granted_at.take().is_some_and(|at| now - at >= STANDS) {
             self.failures = 0;

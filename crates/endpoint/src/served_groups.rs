@@ -10,7 +10,7 @@ use std::sync::Arc;
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_control::{JoinGrant, JoinParams, RefuseCode};
+use petasos_control::{JoinGrant, JoinParams, RefuseCode, Table};
 use petasos_tls::Identity;
 use petasos_wire::CREDITS_MAX;
 
@@ -24,6 +24,7 @@ use crate::group_members::{
     ServedGroupId,
 };
 use crate::mail::GroupCommand;
+use crate::method_table::OwnMethods;
 use crate::router_list::{AGAIN_MIN, RouterEntry, RouterFailure, RouterList, jittered};
 
 impl<S> Context<S> {
@@ -200,13 +201,16 @@ impl<S> Endpoint<S> {
     pub(crate) fn on_served_news(&mut self, group: ServedGroupId, enrolment: EnrolmentId) {
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         let inbox = at.inboxes.iter().find(|(id, _)| *id == enrolment);
-        let Some(News { granted, clients, epoch, routers, ended, .. }) =
+        let Some(News { granted, table, clients, epoch, routers, ended, .. }) =
             inbox.map(|(_, inbox)| inbox.take())
         else {
             return;
         };
         if let Some(granted) = granted {
             self.on_joined(group, enrolment, granted);
+        }
+        if let Some(table) = table {
+            self.on_table(group, enrolment, &table);
         }
         // Who is gone makes room.
         let (there, gone): (Vec<_>, Vec<_>) = clients.into_iter().partition(|it| it.1.is_some());
@@ -241,9 +245,14 @@ impl<S> Endpoint<S> {
         if let Some(entry) = at.routers.get_mut(router) {
             entry.note_granted(now);
         }
+        let has_names = at.config.methods.is_some();
         let Some(joined) = at.joined_by(enrolment) else { return };
         joined.incarnation = Some(granted.incarnation);
         joined.epochs = (grant.epoch.number, None);
+        if has_names {
+            // Until the router has told its table, it names nothing.
+            self.cx.core.set_membership_methods(id, OwnMethods::default());
+        }
         self.take_epochs(group, enrolment);
         // A router process has one membership of an endpoint (RT34). That at an earlier process
         // goes on for a while: clients may be bound to it.
@@ -285,6 +294,16 @@ impl<S> Endpoint<S> {
                 entry.alias_of = None;
             }
             self.ask_to_join(group, router, jittered(AGAIN_MIN));
+        }
+    }
+
+    /// A router has told the numbers of the group's methods.
+    fn on_table(&mut self, group: ServedGroupId, enrolment: EnrolmentId, table: &[Table]) {
+        let Some(at) = self.cx.core.outside.groups.served(group) else { return };
+        let names = at.config.methods.clone();
+        if let (Some(joined), Some(names)) = (at.joined_by(enrolment), names) {
+            let id = joined.id;
+            self.cx.core.set_membership_methods(id, OwnMethods::of(table, &names));
         }
     }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
 use petasos_call::{Answer, Codec, Encoding, RequestHead, Status};
+use petasos_endpoint::Routing;
 use petasos_message::{Message, Msg};
 use petasos_rpc::codec::{framed, framed_native, read_response, unencodable};
 use petasos_rpc::current;
@@ -247,6 +248,7 @@ impl ServiceClient {
             retry_mode: RetryMode::Plain,
             deadline: Time::NEVER,
             recode: Recode::of::<Q>(Codec::IDENTITY),
+            routing: Routing::default(),
         };
         Stage::begun(local, local.begin_with(head, request))
     }
@@ -283,12 +285,20 @@ impl ServiceClient {
     ) -> Result<Stage<P>, Status> {
         let (message, mut parts) = request.into_parts();
         let settings = self.settings(method, &mut parts)?;
-        let CallSettings { timeout, wait_for_ready, codec, retry_mode, .. } = settings;
+        let CallSettings { timeout, wait_for_ready, codec, retry_mode, routing, .. } = settings;
         let deadline = timeout.map_or(Time::NEVER, |timeout| local.now() + timeout);
         let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
         let (service, recode) = (self.service, Recode::of::<Q>(codec));
-        let head =
-            CallHead { channel, service, method, wait_for_ready, retry_mode, deadline, recode };
+        let head = CallHead {
+            channel,
+            service,
+            method,
+            wait_for_ready,
+            retry_mode,
+            deadline,
+            recode,
+            routing,
+        };
         Ok(Stage::begun(local, local.begin_with(|| head, request)))
     }
 
@@ -302,12 +312,20 @@ impl ServiceClient {
     ) -> Result<Stage<P>, Status> {
         let (message, mut parts) = request.into_parts();
         let settings = self.settings(method, &mut parts)?;
-        let CallSettings { timeout, wait_for_ready, codec, retry_mode, .. } = settings;
+        let CallSettings { timeout, wait_for_ready, codec, retry_mode, routing, .. } = settings;
         let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
         let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
         let recode = Recode::of::<Q>(codec);
-        let head =
-            CallHead { channel, service, method, wait_for_ready, retry_mode, deadline, recode };
+        let head = CallHead {
+            channel,
+            service,
+            method,
+            wait_for_ready,
+            retry_mode,
+            deadline,
+            recode,
+            routing,
+        };
         let remote = RemoteCompletion::new(shared.thread.clone());
         let call = RemoteCall { call: NewCall { head, request }, timeout, remote: remote.clone() };
         shared.runtime.send(Command::Begin(Box::new(call)));

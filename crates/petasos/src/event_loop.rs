@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use petasos_base::Clock;
 use petasos_call::balance::Balance;
-use petasos_endpoint::{Backend, EndpointConfig, Node};
+use petasos_endpoint::{Backend, EndpointConfig, Node, ServeConfig};
 use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_rpc::settings::{ChannelInfo, Servers};
@@ -61,6 +61,11 @@ impl Loop {
         }
         runtime.attach(node)?;
         Ok(Loop::with(runtime))
+    }
+
+    /// Joins a group of workers.
+    pub(crate) fn join(&self, config: ServeConfig) -> Result<(), LoopError> {
+        self.runtime.join(config).map(drop)
     }
 
     /// Makes a loop that serves through the managed service of this host, which lets others call it

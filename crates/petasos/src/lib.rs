@@ -44,7 +44,7 @@ pub use intercept::{Interceptor, Metrics};
 pub use petasos_call::balance::Balance;
 pub use petasos_call::policy;
 pub use petasos_call::{Code, Codec, Metadata, MetadataError, Status, TraceContext};
-pub use petasos_endpoint::{Credentials, Pem, PemFiles, TlsConfig};
+pub use petasos_endpoint::{Credentials, Pem, PemFiles, RoutePolicy, Routing, TlsConfig};
 #[cfg(feature = "grpc")]
 pub use petasos_grpc as grpc;
 pub use petasos_macros::message;
@@ -68,5 +68,5 @@ pub use petasos_runtime::{
     JoinHandle, LoopConfig, LoopError, PacketTransport, Security, ServeError, ServiceChoice,
     ServiceConfig, ServiceConfigError, SlowMethod, SlowTurns,
 };
-pub use server::{Ended, Placement, Server, ServerBuilder, StartError};
+pub use server::{Ended, Join, Placement, Server, ServerBuilder, StartError};
 pub use stream::{Opening, Sender, Streaming, Upload};

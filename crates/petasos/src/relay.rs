@@ -19,6 +19,7 @@ use petasos_call::{
     Answer, Code, Codec, Failure, Malformed, Metadata, RequestHead, ResponseHead, Status,
     read_tail, split,
 };
+use petasos_endpoint::Routing;
 pub use petasos_endpoint::ServerSessionId;
 use petasos_message::{Image, Message};
 use petasos_rpc::codec::framed;
@@ -111,6 +112,7 @@ impl Loop {
             wait_for_ready: false,
             retry_mode: RetryMode::Plain,
             deadline: timeout.map_or(Time::NEVER, |timeout| now() + timeout),
+            routing: Routing::default(),
             recode: if is_native { Recode::by_caller() } else { Recode::none() },
         };
         Ok(runtime.relay(head, request, tag))

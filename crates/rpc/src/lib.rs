@@ -15,7 +15,7 @@
 //! application runs under a lock.
 //!
 //! Boundary rule: knows nothing of loops, channels' connections or servers. Of a transport, it may
-//! name only what that says about a peer.
+//! name only what that says about a peer, and how calls to groups are routed.
 
 pub mod cancelled;
 pub mod codec;

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use petasos_call::ServiceError;
 use petasos_endpoint::{
-    AttachError, Backend, EndpointConfig, LocalConfig, LocalIo, NodeConfig, NodeError,
-    SessionConfig, TcpConfig, TcpIo, TlsConfig, UdpConfig,
+    AttachError, Backend, EndpointConfig, GroupOpenError, LocalConfig, LocalIo, NodeConfig,
+    NodeError, SessionConfig, TcpConfig, TcpIo, TlsConfig, UdpConfig,
 };
 #[cfg(feature = "fabric")]
 use petasos_endpoint::{FabricConfig, FabricIo};
@@ -200,6 +200,9 @@ pub enum LoopError {
     /// The endpoint could not join its node.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// The loop cannot join a group.
+    #[error("cannot join the group: {0}")]
+    Join(#[from] GroupOpenError),
     /// The loop's thread has failed.
     #[error("the loop's thread has failed")]
     Panicked,

@@ -115,6 +115,8 @@ pub struct DispatcherParts {
     pub(crate) sent: Vec<u32>,
     /// The generations of sessions whose clients are known, by the session's index.
     met: Vec<u32>,
+    /// The same of clients of groups, by their places.
+    met_in_groups: Vec<u32>,
     pub(crate) slow: Slow,
 }
 
@@ -133,6 +135,7 @@ impl Dispatcher {
             polled: Vec::new(),
             sent: Vec::new(),
             met: Vec::new(),
+            met_in_groups: Vec::new(),
             slow: Slow::default(),
         };
         Dispatcher { methods: Vec::new(), parts }
@@ -149,15 +152,20 @@ impl DispatcherParts {
         Origin::Session { loop_id: self.local.shared.loop_id, session }
     }
 
-    /// Notes the client of a session, at its first request.
+    /// Notes the client of a session at its first request. Those of groups always come here.
     #[cold]
     fn meet(&mut self, cx: &Context<Dispatcher>, session: ServerSessionId) {
-        let at = session.place();
-        if self.met.len() <= at {
+        let (met, at) = match session.is_group() {
+            true => (&mut self.met_in_groups, session.group_place() as usize),
+            false => (&mut self.met, session.place()),
+        };
+        if met.len() <= at {
             // The generation `u32::MAX` marks an entry without a session.
-            self.met.resize(at + 1, u32::MAX);
+            met.resize(at + 1, u32::MAX);
         }
-        self.met[at] = session.generation();
+        if core::mem::replace(&mut met[at], session.generation()) == session.generation() {
+            return;
+        }
         let client = cx.served_peer(session).map(Peer::of_session);
         self.local.shared.meet(session, client);
     }

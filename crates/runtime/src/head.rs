@@ -2,6 +2,7 @@
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
+use petasos_endpoint::Routing;
 use petasos_rpc::recode::Recode;
 use petasos_rpc::settings::RetryMode;
 
@@ -22,6 +23,8 @@ pub struct CallHead {
     pub deadline: Time,
     /// How the request is converted if its server accepts only another form.
     pub recode: Recode,
+    /// How it is routed, if it goes to a group.
+    pub routing: Routing,
 }
 
 /// A call that begins.

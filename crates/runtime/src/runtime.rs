@@ -4,12 +4,14 @@ use core::cell::RefCell;
 use core::future::{Future, poll_fn};
 use core::pin::pin;
 use core::task::{Context as TaskContext, Poll, Waker};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::{Clock, Time, random_seed};
 use petasos_endpoint::{
-    Backend, Endpoint, EndpointConfig, NoPackets, Node, NodeConfig, NodeError, Polling,
+    Backend, Endpoint, EndpointConfig, MethodNames, NoPackets, Node, NodeConfig, NodeError,
+    Polling, ServeConfig, ServedGroupId,
 };
 use petasos_managed::ServiceConfig;
 use petasos_rpc::descriptors::ServiceRef;
@@ -273,6 +275,25 @@ impl Runtime {
             endpoint.register(number, dispatch);
         }
         Ok(())
+    }
+
+    /// Joins a group of workers, which gets the requests of its clients for the services that this
+    /// loop serves by now. It stays a member until it ends.
+    ///
+    /// # Errors
+    /// [`LoopError::Join`].
+    ///
+    /// # Panics
+    /// While the loop turns.
+    pub fn join(&self, config: ServeConfig) -> Result<ServedGroupId, LoopError> {
+        let mut endpoint = self.endpoint.borrow_mut();
+        let numbers = (1..).zip(&endpoint.state().parts.slow.names);
+        let numbers: HashMap<_, u16> = numbers.map(|(at, names)| (names.clone(), at)).collect();
+        let find = move |service: &str, method: &str| {
+            numbers.get(&(Arc::from(service), Arc::from(method))).copied()
+        };
+        let config = ServeConfig { methods: Some(MethodNames::new(find)), ..config };
+        Ok(endpoint.serve_group(&config)?)
     }
 
     /// Accepts sessions and answers binds from now on, even if nothing is served yet.

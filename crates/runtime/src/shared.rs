@@ -89,12 +89,18 @@ pub struct Shared {
     /// `None` once the loop has ended.
     mailbox: Mutex<Option<Mailbox>>,
     channels: Mutex<Numbers>,
-    /// The clients of sessions, by the session's index.
-    clients: Mutex<Vec<Option<(ServerSessionId, Peer)>>>,
+    clients: Mutex<Clients>,
     /// Of a loop whose calls go through the managed service.
     buffers: OnceLock<ProgramBuffers>,
     /// Counts of turns in which tasks took too long.
     pub slow: SlowCounts,
+}
+
+/// The clients of sessions, by the sessions' places.
+#[derive(Default)]
+struct Clients {
+    of_sessions: Vec<Option<(ServerSessionId, Peer)>>,
+    of_groups: Vec<Option<(ServerSessionId, Peer)>>,
 }
 
 /// How a loop that has not ended receives commands.
@@ -111,6 +117,19 @@ struct Mailbox {
 struct Numbers {
     next: u32,
     free: Vec<u32>,
+}
+
+impl Clients {
+    /// The table for a session, and its place there.
+    fn of(
+        &mut self,
+        session: ServerSessionId,
+    ) -> (&mut Vec<Option<(ServerSessionId, Peer)>>, usize) {
+        match session.is_group() {
+            true => (&mut self.of_groups, session.group_place() as usize),
+            false => (&mut self.of_sessions, session.place()),
+        }
+    }
 }
 
 impl Shared {
@@ -136,13 +155,14 @@ impl Shared {
         assert!(self.buffers.set(buffers).is_ok(), "a loop has one carrier");
     }
 
-    fn clients(&self) -> MutexGuard<'_, Vec<Option<(ServerSessionId, Peer)>>> {
+    fn clients(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().expect("nothing panics under the lock")
     }
 
     /// Notes the peer of a session.
     pub(crate) fn meet(&self, session: ServerSessionId, peer: Option<Peer>) {
-        let (mut clients, at) = (self.clients(), session.place());
+        let mut clients = self.clients();
+        let (clients, at) = clients.of(session);
         if clients.len() <= at {
             clients.resize_with(at + 1, || None);
         }
@@ -151,8 +171,9 @@ impl Shared {
 
     /// Who has a session.
     pub(crate) fn client(&self, session: ServerSessionId) -> Option<Peer> {
-        let clients = self.clients();
-        let (of, peer) = clients.get(session.place())?.as_ref()?;
+        let mut clients = self.clients();
+        let (clients, at) = clients.of(session);
+        let (of, peer) = clients.get(at)?.as_ref()?;
         (*of == session).then(|| peer.clone())
     }
 

@@ -195,8 +195,9 @@ impl ChannelCore {
         }
         let sessions = |number: u32| self.peer_at(number).sessions().count();
         let numbers = self.servers.iter().map(|server| server.number);
+        let sessions_max = self.config.sessions_max.min(SESSIONS_MAX);
         let may =
-            |&number: &u32| !self.peer_at(number).connecting && sessions(number) < SESSIONS_MAX;
+            |&number: &u32| !self.peer_at(number).connecting && sessions(number) < sessions_max;
         let candidates: Vec<u32> = numbers.filter(may).collect();
         let due = |&&number: &&u32| self.peer_at(number).growth.next_at <= now;
         if let Some(&number) = candidates.iter().filter(due).min_by_key(|&&n| sessions(n)) {

@@ -121,6 +121,11 @@ impl Peer {
         self.sessions().any(|(_, session)| !session.draining)
     }
 
+    pub(super) fn is_session_open(&self, index: SessionIndex) -> bool {
+        let session = self.places.get(usize::from(index.place)).and_then(Option::as_ref);
+        session.is_some_and(|it| it.generation == index.generation && !it.draining)
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.room != 0
     }

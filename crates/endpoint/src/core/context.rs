@@ -10,7 +10,7 @@ use petasos_wire::RejectCode;
 use super::{CallContext, Context, Continuation, SHORT_REQUEST_BYTES_MAX};
 use crate::call::{CallError, CallId, CallSettings, Refused};
 use crate::group::Routing;
-use crate::handler::{Payload, RequestHandle};
+use crate::handler::{Payload, RequestHandle, RequestKey};
 use crate::kept::SHORT_BYTES_MAX;
 use crate::sessions::{ClientState, SessionId, SessionState, ready};
 
@@ -268,6 +268,17 @@ impl<S> Context<S> {
             self.core.reject(handle.session.index(), handle.request, code);
         } else {
             self.core.reject_elsewhere(&handle, code);
+        }
+    }
+
+    /// Ends a request of a group that is [abandoned](crate::Endpoint::on_abandoned), if its handler
+    /// was dropped together with the handle: its router may give this worker another one then. No
+    /// effect on requests of sessions.
+    #[cold]
+    pub fn end_abandoned(&mut self, request: RequestKey) {
+        let RequestKey { session, request } = request;
+        if session.is_group() {
+            self.reject(RequestHandle { session, request }, RejectCode::Declined);
         }
     }
 

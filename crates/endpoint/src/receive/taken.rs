@@ -79,11 +79,15 @@ pub(crate) fn take_first<S>(
     let (session, membership) = (client.id, client.membership);
     let asker = GroupRequests::asker(&first, place, now);
     let Some(joined) = requests.joined(membership) else { return requests.taken.refuse(arrived) };
-    let of = TakenOf { worker: joined.worker, payload_bytes: joined.group.payload_bytes };
-    if let Err(code) = judged {
-        requests.taken.refuse(arrived);
-        return core.reject_first(&asker, of.worker, code);
-    }
+    let worker = joined.worker;
+    let method = match judged {
+        Ok(method) => method,
+        Err(code) => {
+            requests.taken.refuse(arrived);
+            return core.reject_first(&asker, worker, code);
+        }
+    };
+    let of = TakenOf { worker, payload_bytes: joined.group.payload_bytes, method };
     let taken = match first.is_claim() {
         true => requests.taken.take_claim(now, arrived, asker, tag, of),
         false => requests.taken.take_whole(now, arrived, asker, tag, of),
@@ -93,34 +97,36 @@ pub(crate) fn take_first<S>(
         Ok(id) if first.is_claim() => core.bind_claimed(id, &asker, tag, of),
         Ok(id) => {
             let handle = RequestHandle { session, request: id.to_bits() };
-            let (method, payload) = (first.header().method(), Payload::Frame(first.message()));
+            let payload = Payload::Frame(first.message());
             run_taken(state, cx, (id, handle), method, payload);
         }
     }
 }
 
-/// Whether a first packet is taken, if there is room (RT16, step 3).
-fn judge<S>(core: &Core<S>, first: &RoutedPacket<'_>, place: u32) -> Result<(), RejectCode> {
+/// Whether a first packet is taken, if there is room (RT16, step 3). Returns its method, by the
+/// endpoint's own number.
+fn judge<S>(core: &Core<S>, first: &RoutedPacket<'_>, place: u32) -> Result<u16, RejectCode> {
     let requests = core.group_requests.as_deref().expect("it has the client");
     let client = requests.clients.at(place);
     let joined = requests.joined(client.membership);
     let is_known = client.told.is_some();
-    if !is_known || joined.is_none_or(|joined| !joined.takes_epoch(first.epoch())) {
-        return Err(RejectCode::Again);
-    }
+    let joined = joined.filter(|joined| is_known && joined.takes_epoch(first.epoch()));
+    let joined = joined.ok_or(RejectCode::Again)?;
     if first.lifetime_us() == Some(0) {
         return Err(RejectCode::Expired);
     }
-    let (bytes, method) = (first.header().message_bytes(), first.header().method());
+    let bytes = first.header().message_bytes();
     if bytes > core.config.session.message_bytes_max {
         return Err(RejectCode::TooLarge);
     }
-    if first.is_claim() && usize::from(method) >= core.handlers.len() {
+    // Of a whole request, the handler that is not there rejects.
+    let is_there = |method: &u16| !first.is_claim() || usize::from(*method) < core.handlers.len();
+    let Some(method) = joined.own_method(first.header().method()).filter(is_there) else {
         let draining = core.draining;
         return Err(if draining { RejectCode::Draining } else { RejectCode::UnknownMethod });
-    }
+    };
     match core.has_room_for(place, 0) {
-        true => Ok(()),
+        true => Ok(method),
         false => Err(RejectCode::Overloaded),
     }
 }
@@ -195,13 +201,16 @@ fn on_part<S>(state: &mut S, cx: &mut Context<S>, id: TakenId, client: u32, pack
     if core.receive_part(id, &packet) != Progress::Run {
         return;
     }
-    let session = core.group_requests_mut().clients.at(client).id;
+    let requests = core.group_requests_mut();
+    let session = requests.clients.at(client).id;
+    // What the claim has named: its packets cannot make it another one.
+    let method = requests.taken.context(id).map_or(packet.method(), |of| of.method);
     let handle = RequestHandle { session, request: id.to_bits() };
     let payload = match core.take_taken(id.index) {
         Some(buf) => Payload::Buffer(buf),
         None => Payload::Frame(packet.payload()),
     };
-    run_taken(state, cx, (id, handle), packet.method(), payload);
+    run_taken(state, cx, (id, handle), method, payload);
 }
 
 fn pull<S>(core: &mut Core<S>, id: TakenId, packet: Packet<'_>) {

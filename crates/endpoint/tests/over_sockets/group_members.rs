@@ -163,7 +163,7 @@ fn settings_that_cannot_be_meant_are_refused() {
     let mut client = client(&node, localhost());
     let open = |client: &mut Endpoint<Outcomes>, routers: usize, asked_max| {
         let routers = (0..routers).map(|at| SocketAddr::new(localhost(), 1 + at as u16)).collect();
-        client.open_group(&GroupConfig { routers, asked_max })
+        client.open_group(&GroupConfig { routers, asked_max, ..GroupConfig::default() })
     };
     assert_eq!(open(&mut client, 0, 1), Err(GroupOpenError::Routers));
     assert_eq!(open(&mut client, 9, 1), Err(GroupOpenError::Routers));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
-use petasos_endpoint::Node;
+use petasos_endpoint::{Node, ServeConfig};
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_runtime::shared::Shared;
 use petasos_runtime::workers::Workers;
@@ -16,6 +16,7 @@ use super::ended::{Ending, ThreadGuard};
 use super::error::{StartError, find};
 #[cfg(feature = "grpc")]
 use super::grpc::GrpcService;
+use super::join::Join;
 use crate::event_loop::Loop;
 use crate::handler::{Placed, Prepared, Service};
 
@@ -50,6 +51,7 @@ pub struct ServerBuilder {
     worker_threads: usize,
     worker_calls_max: usize,
     grace: Duration,
+    join: Vec<Join>,
     config: LoopConfig,
     #[cfg(feature = "grpc")]
     grpc: Option<super::grpc::Asked>,
@@ -72,6 +74,7 @@ impl Default for ServerBuilder {
             worker_threads: WORKER_THREADS,
             worker_calls_max: WORKER_CALLS_MAX,
             grace: GRACE,
+            join: Vec::new(),
             config: LoopConfig::default(),
             #[cfg(feature = "grpc")]
             grpc: None,
@@ -140,6 +143,16 @@ impl ServerBuilder {
     ) -> ServerBuilder {
         let service = GrpcService { name: name.into(), routes: Arc::new(routes) };
         self.grpc_services.push(service);
+        self
+    }
+
+    /// Joins a group of workers (`router://HOST:PORT[,HOST:PORT…]`, or [`Join`] with settings): its
+    /// clients' calls come to the handlers as well. The server needs to
+    /// [listen](ServerBuilder::listen). It keeps asking routers that cannot be reached or refuse,
+    /// whose reasons are logged. A router that has a table of services refuses a server without
+    /// these, or with an incompatible version of one.
+    pub fn join(mut self, group: impl Into<Join>) -> ServerBuilder {
+        self.join.push(group.into());
         self
     }
 
@@ -219,8 +232,12 @@ impl ServerBuilder {
         #[cfg(feature = "grpc")]
         self.check_grpc_services()?;
         let listen = self.listen.as_deref().map(find).transpose()?;
+        let routers = self.join.iter().map(Join::look_up).collect::<Result<Vec<_>, _>>()?;
         let config = LoopConfig { listen, ..self.config };
         let service = config.service.resolve().map_err(LoopError::from)?;
+        if !routers.is_empty() && (service.is_some() || config.listen.is_none()) {
+            return Err(StartError::JoinWithoutListening);
+        }
         // The service has one lane for the name under which the server serves.
         let loops = if service.is_some() { 1 } else { self.loops };
         #[cfg(feature = "grpc")]
@@ -236,7 +253,9 @@ impl ServerBuilder {
         };
         let placed = Placed { workers, on_workers: self.on_workers, chain: self.chain };
         let services = self.services;
-        let setup = Setup { node: node.clone(), service, services, placed, config };
+        let groups = self.join.iter().zip(routers);
+        let groups = groups.map(|(join, routers)| join.config(routers, &node)).collect();
+        let setup = Setup { node: node.clone(), service, services, placed, groups, config };
         #[cfg(feature = "grpc")]
         let port = self.grpc.map(|mut asked| {
             asked.config.plaintext |= consents;
@@ -335,6 +354,7 @@ struct Setup {
     service: Option<ServiceConfig>,
     services: Vec<Prepared>,
     placed: Placed,
+    groups: Vec<ServeConfig>,
     config: LoopConfig,
 }
 
@@ -395,10 +415,13 @@ fn live(setup: Arc<Setup>, ending: &Ending, tell: mpsc::Sender<Started>) {
     let mut guard = ThreadGuard { ending, calls: None };
     // Dropped before the guard, so that the node is free when the end is reported.
     let setup = setup;
-    let Setup { node, service, services, placed, config } = &*setup;
+    let Setup { node, service, services, placed, groups, config } = &*setup;
     let made = match service {
         Some(service) => Loop::of_service(config, service.clone(), services, placed),
-        None => Loop::of_node(config, node, services, placed),
+        None => Loop::of_node(config, node, services, placed).and_then(|made| {
+            groups.iter().try_for_each(|group| made.join(group.clone()))?;
+            Ok(made)
+        }),
     };
     let runtime = match made {
         Ok(runtime) => runtime,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use petasos_endpoint::NodeError;
-
+use petasos_rpc::settings::TargetError;
 use petasos_runtime::{LoopError, ServeError};
 
 /// Why a server did not start. After this error no part of the server runs.
@@ -14,6 +14,16 @@ pub enum StartError {
     /// The address to listen at is invalid or cannot be resolved. The program's fault.
     #[error("cannot listen at `{0}`: {1}")]
     Address(String, io::Error),
+    /// The target of a group is invalid. The program's fault.
+    #[error("cannot join: {0}")]
+    Group(#[from] TargetError),
+    /// A worker of a group would take no requests. The program's fault.
+    #[error("a server that joins a group takes at least one request at a time")]
+    JoinBound,
+    /// The server joins a group, but routers cannot dial it to learn of its services: it does not
+    /// listen, or only the managed service of its host is dialled. The program's fault.
+    #[error("a server that joins a group listens itself, so that the group's routers can dial it")]
+    JoinWithoutListening,
     /// A service is invalid. The program's fault.
     #[error(transparent)]
     Service(#[from] ServeError),

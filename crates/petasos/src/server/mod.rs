@@ -14,6 +14,7 @@ mod ended;
 mod error;
 #[cfg(feature = "grpc")]
 mod grpc;
+mod join;
 mod signals;
 
 use core::fmt;
@@ -27,6 +28,7 @@ pub use builder::{Placement, ServerBuilder};
 pub use ended::Ended;
 use ended::Ending;
 pub use error::StartError;
+pub use join::Join;
 use petasos_runtime::SlowTurns;
 use petasos_runtime::shared::{Command, Shared};
 use petasos_runtime::slow::SlowCounts;

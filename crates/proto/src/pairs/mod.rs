@@ -151,7 +151,7 @@ impl<C> Pairs<C> {
     /// The attachment has ended. Pairs that ask by it and were not moved end (RT35); those that are
     /// bound go on.
     pub fn detach(&mut self, id: AttachmentId) {
-        self.each_asked(id, |this, at| this.give_over(at, Why::Detached));
+        self.end_asked(id);
         self.attachments.retain(|attachment| attachment.id != id);
     }
 
@@ -170,6 +170,12 @@ impl<C> Pairs<C> {
                 this.send_now(at);
             }
         });
+    }
+
+    /// Nobody is expected to answer at the attachment any more: pairs that ask by it end. Those
+    /// that are bound go on.
+    pub fn end_asked(&mut self, id: AttachmentId) {
+        self.each_asked(id, |this, at| this.give_over(at, Why::Detached));
     }
 
     /// A request asks for a worker. Its first packet comes from [`Pairs::poll_first`].

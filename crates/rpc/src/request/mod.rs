@@ -8,6 +8,7 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use petasos_call::{Codec, Metadata, MetadataError, TAIL_BYTES_MAX, TraceContext};
+use petasos_endpoint::Routing;
 use petasos_message::{Message, Msg};
 
 use crate::cancelled::Cancelled;
@@ -121,6 +122,14 @@ impl<T: Message> Request<T> {
     #[must_use]
     pub fn with_codec(mut self, codec: Codec) -> Request<T> {
         self.extensions.insert(ChosenCodec(codec));
+        self
+    }
+
+    /// Says how a call to a group of workers is routed: to any of them, which is the default, to
+    /// the primary, or by a key. It has no effect on other calls.
+    #[must_use]
+    pub fn with_routing(mut self, routing: Routing) -> Request<T> {
+        self.extensions.insert(routing);
         self
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use petasos_call::policy::{Attempts, MethodPolicy, Policies, Throttling};
 use petasos_call::{Codec, Failure, Metadata, Status};
+use petasos_endpoint::Routing;
 
 use crate::compression::ChosenCodec;
 use crate::current;
@@ -27,7 +28,7 @@ pub enum RetryMode {
 }
 
 /// The defaults of a channel's calls.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Defaults {
     /// A call's timeout, if there is one.
     pub timeout: Option<Duration>,
@@ -166,6 +167,8 @@ pub struct CallSettings {
     pub retry_mode: RetryMode,
     /// The longest response that is accepted, in bytes.
     pub response_bytes_max: Option<u32>,
+    /// How it is routed, if it goes to a group.
+    pub routing: Routing,
 }
 
 impl CallSettings {
@@ -185,9 +188,10 @@ impl CallSettings {
             codec: Codec::IDENTITY,
             retry_mode: RetryMode::Plain,
             response_bytes_max: None,
+            routing: parts.extensions.get().copied().unwrap_or_default(),
         };
         if let Some(defaults) = defaults {
-            let MethodDefaults { policy, retry_mode, .. } =
+            let MethodDefaults { policy, retry_mode, is_idempotent } =
                 defaults.apply(method, &mut parts.metadata);
             settings = CallSettings {
                 timeout: policy.timeout(settings.timeout),
@@ -195,6 +199,10 @@ impl CallSettings {
                 codec: defaults.codec,
                 retry_mode: *retry_mode,
                 response_bytes_max: policy.response_bytes_max,
+                routing: Routing {
+                    is_idempotent: settings.routing.is_idempotent || *is_idempotent,
+                    ..settings.routing
+                },
             };
         }
         settings.codec = ChosenCodec::or(&parts.extensions, settings.codec);

@@ -21,7 +21,7 @@ pub use resolver::{FoundServers, Resolver};
 pub use target::TargetError;
 #[cfg(feature = "grpc")]
 pub use target::hosts;
-pub use target::{Carried, Servers};
+pub use target::{Carried, ROUTERS_MAX, Routers, Servers};
 
 /// What a channel's users and its loop know about it.
 pub struct ChannelInfo {
@@ -51,8 +51,14 @@ struct Known {
 impl ChannelInfo {
     /// A channel that has not called any service yet.
     pub fn new(servers: Servers, balance: Balance, defaults: Option<Defaults>) -> Arc<ChannelInfo> {
-        let resolves = servers.addresses().is_none();
-        let config = ChannelConfig { balance, resolves, ..ChannelConfig::default() };
+        let (resolves, is_group) = (servers.addresses().is_none(), servers.is_group());
+        let mut config = ChannelConfig { balance, resolves, ..ChannelConfig::default() };
+        if is_group {
+            // An attachment has room for all calls that its router lets.
+            config.sessions_max = 1;
+        }
+        // Whether calls of a group may run more than once is in their defaults.
+        let defaults = defaults.or_else(|| is_group.then(Defaults::default));
         let wants_reports = balance == Balance::Prequal;
         let services = Mutex::default();
         Arc::new(ChannelInfo { servers, config, wants_reports, defaults, services })

@@ -11,10 +11,10 @@ use super::Resolver;
 #[non_exhaustive]
 pub enum TargetError {
     /// It does not have the form `petasos://HOST:PORT[,HOST:PORT…]`.
-    #[error("`{0}` is not a target: expected petasos://HOST:PORT")]
+    #[error("`{0}` is not a target: expected petasos://HOST:PORT or router://HOST:PORT")]
     Form(String),
     /// Its scheme is unknown.
-    #[error("`{0}` is an unknown scheme: expected petasos://")]
+    #[error("`{0}` is an unknown scheme: expected petasos:// or router://")]
     Scheme(String),
 }
 
@@ -29,7 +29,22 @@ pub enum Servers {
     Resolved(Box<dyn Resolver>),
     /// The managed service of the host reaches them.
     Carried(Carried),
+    /// A group of workers, reached by its routers, 1 to 8. To the channel it is one server, and the
+    /// first router's address stands for it.
+    Group(Routers),
 }
+
+/// The routers of a group.
+#[derive(Debug)]
+pub enum Routers {
+    /// Their addresses.
+    Addresses(Vec<SocketAddr>),
+    /// Hosts and ports to be looked up; some hosts may be addresses.
+    Names(Vec<(String, u16)>),
+}
+
+/// The most routers of a group that can be named.
+pub const ROUTERS_MAX: usize = 8;
 
 /// Servers that only the managed service of the host can reach, such as `grpc://HOST:PORT`.
 ///
@@ -68,26 +83,31 @@ impl Servers {
     pub fn parse(target: &str) -> Result<Servers, TargetError> {
         let form = || TargetError::Form(target.to_owned());
         let (scheme, list) = target.split_once("://").unwrap_or(("petasos", target));
-        if scheme != "petasos" {
-            return Err(TargetError::Scheme(scheme.to_owned()));
+        let listed = || listed(list).ok_or_else(form);
+        match scheme {
+            "petasos" => Ok(match listed()? {
+                Routers::Addresses(addresses) => Servers::Addresses(addresses),
+                Routers::Names(names) => Servers::Names(names),
+            }),
+            "router" => match listed()? {
+                routers if routers.len() <= ROUTERS_MAX => Ok(Servers::Group(routers)),
+                _ => Err(form()),
+            },
+            _ => Err(TargetError::Scheme(scheme.to_owned())),
         }
-        let list: Vec<&str> = list.trim_end_matches('/').split(',').collect();
-        let addresses = list.iter().map(|server| server.parse::<SocketAddr>());
-        let servers = match addresses.collect::<Result<Vec<_>, _>>() {
-            Ok(addresses) => Servers::Addresses(addresses),
-            Err(_) => {
-                let names = list.iter().map(|server| name(server));
-                Servers::Names(names.collect::<Option<_>>().ok_or_else(form)?)
-            }
-        };
-        let has_ports = match &servers {
-            Servers::Addresses(list) => list.iter().all(|address| address.port() != 0),
-            Servers::Names(list) => list.iter().all(|(_, port)| *port != 0),
-            Servers::Resolved(_) | Servers::Carried(_) => {
-                unreachable!("a target that was just parsed")
-            }
-        };
-        if has_ports { Ok(servers) } else { Err(form()) }
+    }
+
+    /// Whether they are a group of workers behind routers.
+    pub fn is_group(&self) -> bool {
+        matches!(self, Servers::Group(_))
+    }
+
+    /// The routers' addresses, if they are of a group and known.
+    pub fn routers(&self) -> Option<&[SocketAddr]> {
+        match self {
+            Servers::Group(Routers::Addresses(routers)) => Some(routers),
+            _ => None,
+        }
     }
 
     /// The addresses, if they are known.
@@ -95,6 +115,7 @@ impl Servers {
         match self {
             Servers::Addresses(addresses) => Some(addresses),
             Servers::Carried(carried) => Some(&carried.stand_ins),
+            Servers::Group(Routers::Addresses(routers)) => Some(&routers[..1]),
             _ => None,
         }
     }
@@ -110,8 +131,10 @@ impl Servers {
     /// Whether some may have IPv6 addresses.
     pub fn is_ipv6(&self) -> bool {
         match self {
-            Servers::Addresses(list) => list.iter().any(SocketAddr::is_ipv6),
-            Servers::Names(_) => true,
+            Servers::Addresses(list) | Servers::Group(Routers::Addresses(list)) => {
+                list.iter().any(SocketAddr::is_ipv6)
+            }
+            Servers::Names(_) | Servers::Group(Routers::Names(_)) => true,
             Servers::Resolved(resolver) => resolver.is_ipv6(),
             // The service has the sockets.
             Servers::Carried(_) => false,
@@ -121,23 +144,77 @@ impl Servers {
     /// Looks the names up, waiting for the network. If a name has IPv4 addresses, its others are
     /// ignored, so that one server does not look like two.
     pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
-        let names = match self {
-            Servers::Addresses(addresses) => return Ok(addresses.clone()),
-            Servers::Names(names) => names,
-            Servers::Carried(carried) => return Ok(carried.stand_ins.clone()),
+        match self {
+            Servers::Addresses(addresses) => Ok(addresses.clone()),
+            Servers::Names(names) => look_up(names),
+            Servers::Carried(carried) => Ok(carried.stand_ins.clone()),
+            Servers::Group(routers) => routers.look_up(),
             Servers::Resolved(_) => unreachable!("resolvers are asked, and tell by themselves"),
-        };
-        let mut found = Vec::new();
-        let mut failed = None;
-        for (name, port) in names {
-            match (name.as_str(), *port).to_socket_addrs() {
-                Ok(addresses) => found.extend(of_one_family(addresses.collect())),
-                Err(error) => failed = Some(error),
-            }
         }
-        match failed {
-            Some(error) if found.is_empty() => Err(error),
-            _ => Ok(found),
+    }
+}
+
+impl Routers {
+    /// Parses `router://HOST:PORT[,HOST:PORT…]`.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn parse(target: &str) -> Result<Routers, TargetError> {
+        match Servers::parse(target)? {
+            Servers::Group(routers) => Ok(routers),
+            _ => Err(TargetError::Form(target.to_owned())),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Routers::Addresses(list) => list.len(),
+            Routers::Names(list) => list.len(),
+        }
+    }
+
+    /// Looks the names up, waiting for the network. At most [`ROUTERS_MAX`] are found.
+    ///
+    /// # Errors
+    /// The system's, if there is no address.
+    pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
+        let mut found = match self {
+            Routers::Addresses(addresses) => addresses.clone(),
+            Routers::Names(names) => look_up(names)?,
+        };
+        found.truncate(ROUTERS_MAX);
+        Ok(found)
+    }
+}
+
+/// Looks names up. If all fail, returns the last error.
+fn look_up(names: &[(String, u16)]) -> io::Result<Vec<SocketAddr>> {
+    let mut found = Vec::new();
+    let mut failed = None;
+    for (name, port) in names {
+        match (name.as_str(), *port).to_socket_addrs() {
+            Ok(addresses) => found.extend(of_one_family(addresses.collect())),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found),
+    }
+}
+
+/// The processes of a list `HOST:PORT[,HOST:PORT…]`; `None` if it has another form.
+fn listed(list: &str) -> Option<Routers> {
+    let list: Vec<&str> = list.trim_end_matches('/').split(',').collect();
+    let addresses = list.iter().map(|server| server.parse::<SocketAddr>());
+    match addresses.collect::<Result<Vec<_>, _>>() {
+        Ok(addresses) => {
+            let has_ports = addresses.iter().all(|address| address.port() != 0);
+            has_ports.then_some(Routers::Addresses(addresses))
+        }
+        Err(_) => {
+            let names: Vec<_> = list.iter().map(|server| name(server)).collect::<Option<_>>()?;
+            names.iter().all(|(_, port)| *port != 0).then_some(Routers::Names(names))
         }
     }
 }
@@ -175,8 +252,10 @@ fn name(server: &str) -> Option<(String, u16)> {
 impl fmt::Display for Servers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Servers::Addresses(list) => list.iter().try_for_each(|server| write!(f, "{server} ")),
-            Servers::Names(list) => {
+            Servers::Addresses(list) | Servers::Group(Routers::Addresses(list)) => {
+                list.iter().try_for_each(|server| write!(f, "{server} "))
+            }
+            Servers::Names(list) | Servers::Group(Routers::Names(list)) => {
                 list.iter().try_for_each(|(name, port)| write!(f, "{name}:{port} "))
             }
             Servers::Resolved(resolver) => write!(f, "{resolver:?}"),
@@ -201,6 +280,25 @@ mod tests {
             let servers = Servers::parse(text).expect("it is an address");
             assert_eq!(servers.addresses(), Some(&expected[..1]));
         }
+    }
+
+    #[test]
+    fn a_group_is_one_server_to_its_channel() {
+        let group = Servers::parse("router://127.0.0.1:7000,[::1]:7001").expect("it is a group");
+        assert!(group.is_group() && group.is_ipv6());
+        assert_eq!(group.routers().map(<[SocketAddr]>::len), Some(2));
+        assert_eq!(group.addresses(), Some(&["127.0.0.1:7000".parse().unwrap()][..]));
+        let named = Servers::parse("router://localhost:7000").expect("it is a group");
+        assert!(named.is_group() && named.addresses().is_none() && named.routers().is_none());
+        let found = named.look_up().expect("hosts know themselves");
+        assert!(found.contains(&"127.0.0.1:7000".parse().unwrap()), "{found:?}");
+        let many = |count| format!("router://{}", vec!["127.0.0.1:7000"; count].join(","));
+        assert!(Servers::parse(&many(8)).is_ok() && Servers::parse(&many(9)).is_err());
+        assert!(!Servers::parse("petasos://127.0.0.1:7000").unwrap().is_group());
+        for text in ["router://", "router://a", "router://a:0"] {
+            assert_eq!(Servers::parse(text).err(), Some(TargetError::Form(text.to_owned())));
+        }
+        assert!(Routers::parse("petasos://127.0.0.1:7000").is_err());
     }
 
     #[test]

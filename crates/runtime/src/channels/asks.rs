@@ -68,8 +68,15 @@ impl Channels {
         tag: u32,
         now: Time,
     ) -> u32 {
-        let channel = self.streams_of(channel, now);
-        self.ask(Ask { asker: Asker::Stream(tag), channel, method: Some(method), options })
+        let is_group = self.entry(channel).is_some_and(|entry| entry.info.servers.is_group());
+        let channel = if is_group { channel } else { self.streams_of(channel, now) };
+        let ask =
+            self.ask(Ask { asker: Asker::Stream(tag), channel, method: Some(method), options });
+        if is_group {
+            let text = "streams are not routed: call the workers by petasos://";
+            self.refuse_ask(ask, Status::unimplemented(text));
+        }
+        ask
     }
 
     /// Withdraws the ask with this number. No effect once it was granted.

@@ -9,6 +9,7 @@ use petasos_call::channel::{PeerIndex, SessionIndex};
 use petasos_endpoint::{Context, Endpoint, SessionId, SessionState};
 use petasos_rpc::settings::ChannelInfo;
 
+use super::opening::{Opening, Step};
 use super::{ChannelEntry, Channels, Session};
 use crate::keys::ChannelSession;
 
@@ -26,16 +27,6 @@ pub struct Dialled<'a> {
     pub name: Option<&'a str>,
 }
 
-/// A session that is being opened.
-pub(crate) struct Opening {
-    pub(crate) channel: u32,
-    pub(crate) peer: PeerIndex,
-    pub(crate) address: SocketAddr,
-    pub(crate) slots: u32,
-    /// `None` until the endpoint has been asked.
-    pub(crate) session: Option<SessionId>,
-}
-
 impl Channels {
     /// Opens and closes sessions. This needs the endpoint itself, between turns.
     #[cold]
@@ -44,8 +35,12 @@ impl Channels {
         endpoint: &mut Endpoint<S>,
         dial: Option<&mut Dial<S>>,
     ) {
-        for session in self.closing.drain(..) {
+        // Attachments are the group's own, and end with it.
+        for session in self.closing.drain(..).filter(|session| !session.is_group()) {
             endpoint.close_session(session);
+        }
+        for group in self.closing_groups.drain(..) {
+            endpoint.close_group(group);
         }
         let mut by_node = |endpoint: &mut Endpoint<S>, server: Dialled<'_>, slots| {
             let session = endpoint.connect_with_slots(server.address, slots);
@@ -59,27 +54,32 @@ impl Channels {
             // A loop without packets has no address.
             let own = Some(endpoint.local_address()).filter(|own| own.port() != 0);
             let is_itself = own == Some(opening.address);
-            if opening.session.is_none() && is_itself {
+            let (address, channel) = (opening.address, opening.channel);
+            let entry = self.list.get_mut(channel as usize).and_then(Option::as_mut);
+            let is_group = entry.as_ref().is_some_and(|entry| entry.info.servers.is_group());
+            let next = match (opening.step, entry) {
+                (step, Some(entry)) if is_group => entry.open_group(endpoint, step),
                 // Without a node, this loop is the only server.
-                opening.session = Some(open_to_itself(endpoint));
-            } else if opening.session.is_none() {
-                let address = opening.address;
-                let channel = self.list.get(opening.channel as usize).and_then(Option::as_ref);
-                let name = channel.and_then(|entry| entry.info.servers.carried_name(address));
-                match dial(endpoint, Dialled { address, name }, opening.slots) {
-                    Ok(session) => opening.session = Some(session),
-                    Err(why) => {
-                        self.failed(&opening, why);
-                        continue;
-                    }
+                (Step::Ask, _) if is_itself => Ok(Step::Session(open_to_itself(endpoint))),
+                (Step::Ask, entry) => {
+                    let name = entry.and_then(|entry| entry.info.servers.carried_name(address));
+                    let dialled = dial(endpoint, Dialled { address, name }, opening.slots);
+                    dialled.map(Step::Session)
                 }
+                (step, _) => Ok(step),
+            };
+            match next {
+                Ok(step) => {
+                    opening.step = step;
+                    self.opening.push(opening);
+                }
+                Err(why) => self.failed(&opening, why),
             }
-            self.opening.push(opening);
         }
     }
 
     /// Notes that a session could not be opened.
-    fn failed(&mut self, opening: &Opening, why: String) {
+    pub(super) fn failed(&mut self, opening: &Opening, why: String) {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(opening.channel as usize).and_then(Option::as_mut);
         let Some(entry) = entry else { return };
@@ -89,7 +89,7 @@ impl Channels {
     }
 
     /// Notes that a session is ready.
-    fn opened(&mut self, opening: &Opening, id: SessionId, slots: u32, now: Time) {
+    pub(super) fn opened(&mut self, opening: &Opening, id: SessionId, slots: u32, now: Time) {
         let Some(entry) = self.entry(opening.channel) else { return self.closing.push(id) };
         entry.last_error.clear();
         let closed = entry.add_session(opening.peer, id, slots, now);
@@ -119,9 +119,16 @@ impl Channels {
     #[cold]
     pub(crate) fn check_opening<S>(&mut self, cx: &Context<S>) {
         for opening in core::mem::take(&mut self.opening) {
-            let Some(session) = opening.session else {
-                self.opening.push(opening);
-                continue;
+            let session = match opening.step {
+                Step::Session(session) => session,
+                Step::Ask => {
+                    self.opening.push(opening);
+                    continue;
+                }
+                Step::Group(step) => {
+                    self.check_group(cx, opening, step);
+                    continue;
+                }
             };
             match cx.session_state(session) {
                 SessionState::Connecting => self.opening.push(opening),
@@ -181,13 +188,17 @@ impl Channels {
             };
             // An error goes only to the one that asked; each asks by itself.
             match &found {
-                Ok(_) => {
+                Ok(addresses) => {
                     entry.return_leases(now);
                     entry.lookup_error.clear();
+                    entry.found_routers.clone_from(addresses);
                 }
                 Err(error) => entry.lookup_error = error.to_string(),
             }
-            match (&found, number == channel) {
+            // One address stands for a group.
+            let count = if entry.info.servers.is_group() { 1 } else { usize::MAX };
+            let servers = found.as_ref().map(|addresses| &addresses[..count.min(addresses.len())]);
+            match (servers, number == channel) {
                 (Ok(addresses), true) => entry.core.handle_resolved(addresses, now),
                 (Ok(addresses), false) => entry.core.handle_addresses(addresses, now),
                 (Err(_), true) => entry.core.handle_unresolved(now, rng),
@@ -201,7 +212,7 @@ impl Channels {
 impl ChannelEntry {
     /// Adds a session that is ready. Returns the sessions that are to be closed: itself, if it is
     /// not wanted, or the one that had its place.
-    fn add_session(
+    pub(super) fn add_session(
         &mut self,
         peer: PeerIndex,
         id: SessionId,
@@ -221,6 +232,7 @@ impl ChannelEntry {
             index,
             free: 0,
             is_leased: false,
+            router: None,
             binds: Vec::new(),
             unbound: Vec::new(),
         };
@@ -228,11 +240,12 @@ impl ChannelEntry {
         closed.map(|closed| closed.id)
     }
 
-    /// Removes a session that the core has closed. `None` if another one has its place already:
-    /// [`ChannelEntry::add_session`] has returned it.
-    pub(crate) fn remove_session(&mut self, index: SessionIndex) -> Option<SessionId> {
+    /// Removes a session that the core has closed, and returns what is to be closed. `None` if
+    /// another one has its place already: [`ChannelEntry::add_session`] has returned it.
+    pub(crate) fn remove_session(&mut self, index: SessionIndex) -> Option<[Option<SessionId>; 2]> {
         let place = self.sessions.get_mut(index.number())?;
-        place.take_if(|session| session.index == index).map(|session| session.id)
+        let session = place.take_if(|session| session.index == index)?;
+        Some([Some(session.id), session.router])
     }
 }
 

@@ -12,11 +12,14 @@
 mod asks;
 mod binds;
 mod connect;
+mod groups;
 mod leased_slots;
+mod opening;
 mod resolve;
 mod waiting;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::{Rng, Time};
@@ -26,7 +29,7 @@ use petasos_call::channel::{
 };
 use petasos_call::policy::RetryBudget;
 use petasos_call::{Agreement, Status};
-use petasos_endpoint::SessionId;
+use petasos_endpoint::{GroupId, SessionId};
 use petasos_rpc::settings::ChannelInfo;
 
 use super::keys::{CallKey, ChannelSession};
@@ -35,9 +38,11 @@ use super::shared::{Command, Shared, loop_gone};
 use asks::Ask;
 pub(crate) use asks::{Asker, Granted};
 pub(crate) use binds::{Asked, NextStep};
+pub(crate) use connect::open_to_itself;
 pub use connect::{Dial, Dialled};
-pub(crate) use connect::{Opening, open_to_itself};
+use groups::GroupOfChannel;
 use leased_slots::LeasedSlots;
+pub(crate) use opening::{Opening, Step};
 pub(crate) use resolve::resolve;
 
 /// What a session knows about a service.
@@ -64,6 +69,9 @@ pub(crate) struct Session {
     pub(crate) free: u32,
     /// Whether slots of calls that are over stay leased.
     pub(crate) is_leased: bool,
+    /// If it is an attachment to a group: the session with its router, where services are bound
+    /// (RT31).
+    pub(crate) router: Option<SessionId>,
     /// Indexed by the service's number in the channel.
     pub(crate) binds: Vec<Bind>,
     /// Calls and asks that have a slot here and wait for the bind of a service.
@@ -85,6 +93,10 @@ pub(crate) struct ChannelEntry {
     pub(crate) last_error: String,
     /// Why the last lookup failed, as text; empty if a later one has found servers.
     pub(crate) lookup_error: String,
+    /// The routers of its group that the last lookup has found.
+    pub(crate) found_routers: Vec<SocketAddr>,
+    /// The group that it calls, if its servers are one and it was opened.
+    pub(crate) group: Option<Box<GroupOfChannel>>,
     /// How many slots streams have.
     pub(crate) leases: u32,
     /// The companion channel to the same servers, for streams (R14), once there is one.
@@ -114,6 +126,8 @@ impl ChannelEntry {
             waiting: HashMap::new(),
             last_error: String::new(),
             lookup_error: String::new(),
+            found_routers: Vec::new(),
+            group: None,
             leases: 0,
             streams: None,
             is_dirty: false,
@@ -165,6 +179,9 @@ pub(crate) struct Channels {
     /// Sessions to be closed.
     pub(crate) closing: Vec<SessionId>,
     pub(crate) opening: Vec<Opening>,
+    /// Channels that call groups.
+    pub(crate) with_groups: Vec<u32>,
+    pub(crate) closing_groups: Vec<GroupId>,
     /// Channels with events to be processed, each once.
     pub(crate) dirty: Vec<u32>,
     /// Sessions that were found to be gone.
@@ -192,6 +209,8 @@ impl Channels {
             rng: Rng::new(seed),
             closing: Vec::new(),
             opening: Vec::new(),
+            with_groups: Vec::new(),
+            closing_groups: Vec::new(),
             dirty: Vec::new(),
             losing: Vec::new(),
             asks: HashMap::new(),
@@ -226,6 +245,9 @@ impl Channels {
     fn add_with(&mut self, channel: u32, info: Arc<ChannelInfo>, streams: bool, now: Time) {
         let config = ChannelConfig { streams, ..info.config.clone() };
         let mut entry = ChannelEntry::new(info, config);
+        if entry.info.servers.is_group() {
+            self.with_groups.push(channel);
+        }
         if let Some(addresses) = entry.info.servers.addresses() {
             entry.core.handle_addresses(addresses, now);
         }
@@ -343,7 +365,8 @@ impl Channels {
     /// Whether there is work that needs the endpoint between turns.
     #[inline]
     pub(crate) fn needs_endpoint(&self) -> bool {
-        !self.closing.is_empty() || self.opening.iter().any(|opening| opening.session.is_none())
+        let is_any = !self.closing.is_empty() || !self.closing_groups.is_empty();
+        is_any || self.opening.iter().any(Opening::needs_endpoint)
     }
 
     /// Frees a call's slot in a session. `report` is only called if the balancer learns from
@@ -377,9 +400,16 @@ impl Channels {
     /// Removes a channel that has no handles and no calls any more.
     pub(crate) fn remove(&mut self, channel: u32) {
         let Some(mut entry) = self.list[channel as usize].take() else { return };
-        self.closing.extend(entry.sessions.drain(..).flatten().map(|session| session.id));
+        let sessions: Vec<_> = entry.sessions.drain(..).flatten().collect();
+        let routers: Vec<_> = sessions.iter().filter_map(|session| session.router).collect();
+        self.closing.extend(sessions.iter().map(|session| session.id));
         let of_it = self.opening.extract_if(.., |opening| opening.channel == channel);
-        self.closing.extend(of_it.filter_map(|opening| opening.session));
+        self.closing.extend(of_it.filter_map(|opening| opening.session()));
+        self.with_groups.retain(|number| *number != channel);
+        if let Some(group) = entry.group.take() {
+            self.closing.extend(routers);
+            self.closing_groups.push(group.id);
+        }
         self.shared.give_channel_number(channel);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn resolve(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo
                 }
             }));
         }
-        Servers::Addresses(_) | Servers::Names(_) | Servers::Carried(_) => {
+        Servers::Addresses(_) | Servers::Names(_) | Servers::Carried(_) | Servers::Group(_) => {
             look_up(runtime, channel, info);
         }
     }

@@ -42,7 +42,13 @@ pub(super) fn on_failed(
     with_work(parts, |work| {
         let session = work.session_of(place, id);
         work.call_failed(cx, place, id, error);
-        work.on_attempt_end(cx, place, Ended::below(failure_of(error), Some(request), session));
+        let may_run_again = id.is_group() && work.calls.head(place).routing.is_idempotent;
+        let failure = match error {
+            // Another worker may run it.
+            CallError::PeerFailed if may_run_again => Failure::NoWorker,
+            error => failure_of(error),
+        };
+        work.on_attempt_end(cx, place, Ended::below(failure, Some(request), session));
     });
 }
 

@@ -84,7 +84,12 @@ impl Channels {
             // the load as well.
             None => BindRequest { layout: 0, hash: [0; 16], name: "" }.write(&mut bytes),
         }
-        let begun = cx.enqueue_request(session.id, BIND, bytes.as_slice().into(), on_bound, tag);
+        let of_router = self.entry(session.channel).and_then(|entry| {
+            let session = entry.session(session.number, session.id)?;
+            session.router
+        });
+        let to = of_router.unwrap_or(session.id);
+        let begun = cx.enqueue_request(to, BIND, bytes.as_slice().into(), on_bound, tag);
         if begun.is_err() {
             self.asked.remove(&tag);
             self.losing.push(session);

@@ -170,8 +170,12 @@ impl Work<'_> {
             };
         }
         let (now, tag) = (cx.now(), u64::from(place));
-        let started = if head.deadline == Time::NEVER {
+        let is_group = session.id.is_group();
+        let started = if head.deadline == Time::NEVER && !is_group {
             cx.enqueue_request(session.id, method.number, request, on_done, tag)
+        } else if head.deadline == Time::NEVER {
+            let (settings, routing) = (CallSettings::default(), head.routing);
+            cx.enqueue_routed(session.id, method.number, request, on_done, tag, &settings, routing)
         } else {
             let left = head.deadline - now;
             let left_us = left.as_nanos().div_ceil(1000);
@@ -179,7 +183,14 @@ impl Work<'_> {
             request.as_mut_slice()[TIME_LEFT_AT..TIME_LEFT_AT + 4]
                 .copy_from_slice(&left_us.to_le_bytes());
             let settings = CallSettings { timeout: Some(left), ..CallSettings::default() };
-            cx.enqueue_with(session.id, method.number, request, on_done, tag, &settings)
+            let (id, number) = (session.id, method.number);
+            match is_group {
+                false => cx.enqueue_with(id, number, request, on_done, tag, &settings),
+                true => {
+                    let routing = head.routing;
+                    cx.enqueue_routed(id, number, request, on_done, tag, &settings, routing)
+                }
+            }
         };
         match started {
             Ok(sent) => self.calls.at(place).sent(session.number, sent, now),
@@ -198,6 +209,9 @@ impl Work<'_> {
     ) {
         let failure = match refused.error {
             EnqueueError::NoSuchSession | EnqueueError::SessionFailed => {
+                if session.id.is_group() {
+                    self.channels.release(session, None, cx.now());
+                }
                 self.lose(session, cx.now());
                 // The call was not sent, so another session may take it.
                 return self.calls.requeue(place, refused.request);
@@ -416,6 +430,8 @@ impl Work<'_> {
     ) {
         let session = self.calls.session_of(place, id);
         match error {
+            // What one worker says, or its end, says nothing of the group.
+            _ if id.is_group() => {}
             CallError::PeerFailed | CallError::SessionClosed | CallError::NotSent => {
                 return self.lose(session, cx.now());
             }

@@ -5,7 +5,7 @@ use petasos_call::channel::Action;
 use petasos_endpoint::Context;
 
 use super::work::Work;
-use crate::channels::{Channels, NextStep, Opening, Slot, Who, resolve};
+use crate::channels::{Bind, Channels, NextStep, Opening, Slot, Step, Who, resolve};
 use crate::dispatcher::Dispatcher;
 use crate::due::Due;
 use crate::keys::ChannelSession;
@@ -84,13 +84,25 @@ impl Work<'_> {
     pub(crate) fn lose(&mut self, session: ChannelSession, now: Time) {
         let ChannelSession { channel, number, id } = session;
         let Some(entry) = self.channels.entry(channel) else { return };
-        if entry.session(number, id).is_none() {
+        let Some(of) = entry.session(number, id) else { return };
+        if id.is_group() {
+            // Calls by the attachment go on as long as it does.
+            let unbound = core::mem::take(&mut of.unbound);
+            for bind in of.binds.iter_mut().filter(|bind| matches!(bind, Bind::Asked)) {
+                *bind = Bind::Unasked;
+            }
+            self.channels.detach(channel, number as usize, now);
+            for (_, who) in unbound {
+                self.channels.release(session, None, now);
+                self.start_anew(who);
+            }
             return;
         }
         entry.leased_slots.forget(number);
         let session = entry.sessions[number as usize].take().expect("the entry was just looked up");
         entry.core.handle_lost(session.index, now);
         self.channels.closing.push(id);
+        self.channels.closing.extend(session.router);
         self.channels.lost.push(id);
         self.channels.mark_dirty(channel);
         let unbound: Vec<Who> = session.unbound.into_iter().map(|(_, who)| who).collect();
@@ -104,11 +116,11 @@ impl Channels {
         let entry = self.entry(channel).expect("only an existing channel's core asks");
         match action {
             Action::Connect { peer, address, slots } => {
-                self.opening.push(Opening { channel, peer, address, slots, session: None });
+                self.opening.push(Opening { channel, peer, address, slots, step: Step::Ask });
             }
             Action::Close(index) => {
                 let closed = entry.remove_session(index);
-                self.closing.extend(closed);
+                self.closing.extend(closed.into_iter().flatten().flatten());
             }
             Action::Probe(index) => self.probe(cx, channel, index.number() as u32),
             Action::Resolve => {

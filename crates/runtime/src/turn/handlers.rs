@@ -11,7 +11,7 @@ use petasos_endpoint::{
 };
 use petasos_rpc::request::{CallParts, TAIL_BYTES_LIMIT, with_trace};
 
-use crate::buffers::respond_in;
+use crate::buffers::{free, respond_in};
 use crate::dispatcher::{Dispatcher, DispatcherParts, Handling, WAITING_MAX, has_room};
 use crate::due::Due;
 use crate::stream_handle::StreamHandle;
@@ -51,6 +51,11 @@ fn take(
     refusal: Option<RejectCode>,
 ) {
     let Request { handle, method, payload } = request;
+    if handle.key().session().is_group() {
+        // The exchanges of a stream would go to any workers.
+        free(cx, payload);
+        return cx.reject(handle, RejectCode::UnknownMethod);
+    }
     dispatcher.parts.local.set_turn(Some(cx.now()));
     let of = (u32::from(method) - 1, refusal);
     if let Some(place) = arrive(&mut dispatcher.parts, cx, of, handle, payload) {

@@ -78,6 +78,9 @@ pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) ->
     if local.channels.borrow().is_any_opening() {
         local.channels.borrow_mut().check_opening(cx);
     }
+    if !local.channels.borrow().with_groups.is_empty() {
+        local.channels.borrow_mut().watch_groups(cx);
+    }
     for _ in 0..ROUNDS {
         local.wake_streams();
         if !local.ready.borrow().is_empty() {

@@ -72,7 +72,8 @@ pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>,
     let Dispatcher { methods, parts } = dispatcher;
     if let Some(task) = parts.waiting.get(&key) {
         let task = *task;
-        return methods[task.kind as usize].abandon(parts, cx, task.slot);
+        methods[task.kind as usize].abandon(parts, cx, task.slot);
+        return cx.end_abandoned(key);
     }
     handlers::abandon(dispatcher, cx, key);
 }

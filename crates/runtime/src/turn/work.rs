@@ -43,6 +43,10 @@ pub(super) fn failure_of(error: CallError) -> Failure {
         CallError::Draining => Failure::Draining,
         CallError::HandlerFailed => Failure::HandlerFailed,
         CallError::OutOfMemory => Failure::OutOfMemory,
+        CallError::Again | CallError::NoWorker => Failure::NoWorker,
+        CallError::QueueFull => Failure::QueueFull,
+        CallError::Expired => Failure::Expired,
+        CallError::UnknownPolicy => Failure::UnknownPolicy,
         _ => Failure::Declined,
     }
 }

@@ -261,6 +261,14 @@ impl<S> Core<S> {
         true
     }
 
+    /// Ends the calls that ask by an attachment.
+    pub(crate) fn end_asked_by(&mut self, session: SessionId) {
+        let Some(calls) = self.group_calls.as_deref_mut() else { return };
+        let Some(id) = calls.attachment(session).map(|attachment| attachment.id) else { return };
+        calls.pairs.end_asked(id);
+        self.end_over();
+    }
+
     /// Whether calls that were made by an attachment, which may be gone, are not over.
     pub(crate) fn has_group_calls(&self, session: SessionId) -> bool {
         let calls = self.group_calls.as_deref();

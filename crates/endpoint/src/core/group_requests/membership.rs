@@ -9,6 +9,7 @@ use petasos_proto::taken::MembershipId;
 use petasos_wire::{Feedback, Group, WorkerCounts};
 
 use super::clients::{Current, Told};
+use crate::method_table::OwnMethods;
 
 /// What this endpoint has offered a router, or agreed on with it (RT34).
 pub(crate) struct Membership {
@@ -41,6 +42,8 @@ pub(crate) struct Joined {
     /// Those of them, and others, from which first packets have come.
     pub(super) current: Current,
     pub(super) clients_max: usize,
+    /// The endpoint's numbers of methods, by the group's. `None`: they are the same.
+    pub(super) methods: Option<OwnMethods>,
 }
 
 impl Joined {
@@ -65,6 +68,7 @@ impl Joined {
             current: Current::default(),
             // Some that are gone are held back (RT39).
             clients_max: 2 * grant.clients_max as usize,
+            methods: None,
         }
     }
 
@@ -72,6 +76,15 @@ impl Joined {
     #[inline]
     pub(crate) fn takes_epoch(&self, epoch: u16) -> bool {
         self.epochs.contains(&Some(epoch))
+    }
+
+    /// The endpoint's number of a method; `None` if it does not have it.
+    #[inline]
+    pub(crate) fn own_method(&self, method: u16) -> Option<u16> {
+        match &self.methods {
+            None => Some(method),
+            Some(methods) => methods.get(method),
+        }
     }
 
     /// What the router is told (RT20).

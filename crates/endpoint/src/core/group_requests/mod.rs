@@ -35,6 +35,7 @@ use super::group_calls::GROUP_TURN;
 use super::{Chore, Core};
 use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipOffer};
 use crate::handler::ServerSessionId;
+use crate::method_table::OwnMethods;
 use crate::quota::PeerLimits;
 use clients::{Clients, GroupClient, Told};
 pub(crate) use membership::{Joined, Membership};
@@ -51,6 +52,8 @@ pub(crate) struct TakenOf {
     pub(crate) worker: u16,
     /// The payload size of its group.
     pub(crate) payload_bytes: u32,
+    /// The method, by the endpoint's own number.
+    pub(crate) method: u16,
 }
 
 /// A first packet of a client that has no route yet.
@@ -273,6 +276,13 @@ impl<S> Core<S> {
         let membership = self.group_requests_mut().membership_mut(id);
         let joined = membership.and_then(|membership| membership.joined.as_deref_mut());
         joined.map(|joined| joined.epochs = [Some(newest), before]).is_some()
+    }
+
+    /// The group's numbers of methods are these of the endpoint's (RT31).
+    pub(crate) fn set_membership_methods(&mut self, id: MembershipId, methods: OwnMethods) -> bool {
+        let membership = self.group_requests_mut().membership_mut(id);
+        let joined = membership.and_then(|membership| membership.joined.as_deref_mut());
+        joined.map(|joined| joined.methods = Some(methods)).is_some()
     }
 
     /// The router has told of a client (RT29).

@@ -307,6 +307,7 @@ impl Control {
             news.routers.clone_from(&told.routers);
             news.is_draining = told.is_draining;
             if is_worker {
+                news.table = told.table.whole();
                 let clients =
                     told.clients.iter().map(|(client, names)| (*client, Some(names.clone())));
                 news.clients.extend(clients);

@@ -15,6 +15,7 @@ use petasos_tls::Identity;
 use super::Control;
 use crate::enrolment::News;
 use crate::group::MEMBERS_MAX;
+use crate::method_table::ToldTable;
 use crate::sessions::PeerId;
 
 /// The most clients of which one router's connection keeps the names, and the most bytes of these.
@@ -30,6 +31,7 @@ pub(super) struct RouterTold {
     pub(super) clients: BTreeMap<u32, Option<Arc<Identity>>>,
     /// Of all of these.
     names_bytes: usize,
+    pub(super) table: ToldTable,
     pub(super) routers: Option<Vec<SocketAddr>>,
     pub(super) is_draining: bool,
     /// Requests that are sent and not answered.
@@ -62,8 +64,12 @@ impl Control {
                 self.write_to(number, |_| true, |news| news.routers = Some(routers.clone()));
                 self.enrolments.links.entry(number).or_default().routers = Some(routers);
             }
-            // Numbers of methods are the endpoint's own until servers join groups.
-            Told::Table(_) => {}
+            Told::Table(part) => {
+                let told = self.enrolments.links.entry(number).or_default();
+                if let Some(table) = told.table.hear(part) {
+                    self.write_to(number, is_worker, |news| news.table = Some(table.clone()));
+                }
+            }
         }
     }
 

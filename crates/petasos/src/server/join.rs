@@ -1,0 +1,85 @@
+//! Servers that join groups of workers.
+
+use std::net::SocketAddr;
+
+use petasos_endpoint::{Node, ServeConfig};
+use petasos_rpc::settings::Routers;
+
+use super::error::StartError;
+
+/// How a server joins a group of workers: the group's routers give it requests. Each of its loops
+/// is a worker.
+///
+/// ```
+/// # use petasos::Join;
+/// let join = Join::new("router://10.0.0.1:7000,10.0.0.2:7000").bound(3);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "it is for `ServerBuilder::join`"]
+pub struct Join {
+    target: String,
+    bound: u16,
+    weight: u16,
+    is_primary: bool,
+}
+
+impl Join {
+    /// The group with these routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8.
+    pub fn new(target: impl Into<String>) -> Join {
+        let ServeConfig { bound, weight, is_primary, .. } = ServeConfig::default();
+        Join { target: target.into(), bound, weight, is_primary }
+    }
+
+    /// Sets how many requests each loop takes at a time from each router, 1 to 4095; the default is
+    /// 16. The router's policy may give fewer.
+    pub fn bound(mut self, requests: u16) -> Join {
+        self.bound = requests;
+        self
+    }
+
+    /// Sets the part of the requests that each loop gets, compared with that of other workers, for
+    /// which 100 is usual.
+    pub fn weight(mut self, weight: u16) -> Join {
+        self.weight = weight;
+        self
+    }
+
+    /// Joins as primary, for calls that are routed to that one.
+    pub fn primary(mut self) -> Join {
+        self.is_primary = true;
+        self
+    }
+
+    /// The routers' addresses.
+    pub(super) fn look_up(&self) -> Result<Vec<SocketAddr>, StartError> {
+        if self.bound == 0 {
+            return Err(StartError::JoinBound);
+        }
+        let routers = Routers::parse(&self.target)?;
+        routers.look_up().map_err(|error| StartError::Address(self.target.clone(), error))
+    }
+
+    /// What the loops of a server are told.
+    pub(super) fn config(&self, routers: Vec<SocketAddr>, node: &Node) -> ServeConfig {
+        ServeConfig {
+            routers,
+            bound: self.bound,
+            weight: self.weight,
+            is_primary: self.is_primary,
+            dial_port: node.local_address().map(|address| address.port()),
+            methods: None,
+        }
+    }
+}
+
+impl From<&str> for Join {
+    fn from(target: &str) -> Join {
+        Join::new(target)
+    }
+}
+
+impl From<String> for Join {
+    fn from(target: String) -> Join {
+        Join::new(target)
+    }
+}
