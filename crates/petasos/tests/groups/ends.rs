@@ -1,0 +1,114 @@
+//! Groups without workers, targets without routers, and workers and routers that come and go.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use petasos::{
+    Channel, Code, ConnectError, Join, Request, Server, StartError, Status, block_on,
+};
+
+use crate::greeter::generated::{GreeterClient, GreeterServer};
+use crate::flow::generated::FlowClient;
+use crate::greeter::*;
+use crate::servers::*;
+
+fn quick_connect(target: &str) -> Result<Channel, ConnectError> {
+    let builder = Channel::builder(target).connect_timeout(Duration::from_secs(5));
+    block_on(builder.connect())
+}
+
+#[test]
+fn a_target_without_a_router_is_unreachable() {
+    // A server is not a router.
+    let server = Server::builder().add(GreeterServer::new(Service::default()));
+    let server = server.listen("127.0.0.1:0").start().expect("loopback has ports");
+    let address = server.local_address().expect("it listens");
+    let refused = quick_connect(&format!("router://{address}")).expect_err("it is a server");
+    assert!(refused.to_string().contains(&address.to_string()), "{refused}");
+    drop(server);
+    let refused = quick_connect(&format!("router://{address}")).expect_err("nobody is there");
+    assert!(matches!(refused, ConnectError::Unreachable(_)), "{refused}");
+    let wrong = quick_connect("router://127.0.0.1").expect_err("it has no port");
+    assert!(matches!(wrong, ConnectError::Target(_)), "{wrong}");
+}
+
+#[test]
+fn a_group_without_workers_is_unavailable() {
+    let router = Router::start();
+    let client = GreeterClient::new(connect(&router.target()));
+    let failed = block_on(client.greet(name("anybody"))).expect_err("nobody is there");
+    assert_eq!(failed.code(), Code::Unavailable, "{failed}");
+    // The same channel finds the worker that comes.
+    let service = Service::default();
+    let _server = join(&service, &router);
+    until(|| block_on(client.greet(name("somebody"))).is_ok());
+}
+
+#[test]
+fn servers_that_cannot_join_do_not_start() {
+    let server = || Server::builder().add(GreeterServer::new(Service::default()));
+    let group = "router://127.0.0.1:7000";
+    let deaf = server().join(group).start();
+    assert!(matches!(deaf, Err(StartError::JoinWithoutListening)), "{deaf:?}");
+    let idle = server().listen("127.0.0.1:0").join(Join::new(group).bound(0)).start();
+    assert!(matches!(idle, Err(StartError::JoinBound)), "{idle:?}");
+    let wrong = server().listen("127.0.0.1:0").join("petasos://127.0.0.1:7000").start();
+    assert!(matches!(wrong, Err(StartError::Group(_))), "{wrong:?}");
+}
+
+#[test]
+fn streams_are_not_routed() {
+    let service = Service::default();
+    let server = start(&service);
+    let channel = connect(&target(&server));
+    let client = FlowClient::new(channel);
+    let refused = block_on(client.chat()).expect_err("streams are not routed");
+    assert_eq!(refused.code(), Code::Unimplemented, "{refused}");
+    assert!(refused.message().contains("petasos://"), "{refused}");
+}
+
+/// Calls as long as something happens; all are answered.
+fn call_while(targets: &str, happens: impl FnOnce()) -> u64 {
+    let client = GreeterClient::new(connect(targets));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| {
+            let mut calls = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                // Idempotent, and at most once.
+                let request = Request::new(name("x")).with_timeout(Duration::from_secs(20));
+                let greeted = block_on(client.greet(request)).map(drop);
+                let request = Request::new(blob(b"x")).with_timeout(Duration::from_secs(20));
+                let echoed = block_on(client.echo(request)).map(drop);
+                let failed: Option<Status> = greeted.err().or(echoed.err());
+                assert!(failed.is_none(), "call {calls}: {}", failed.expect("it failed"));
+                calls += 2;
+            }
+            calls
+        });
+        happens();
+        is_over.store(true, Ordering::Relaxed);
+        calling.join().expect("no call fails")
+    })
+}
+
+#[test]
+fn workers_come_and_drain_while_calls_run() {
+    let router = Router::start();
+    let services = [(); 3].map(|()| Service::default());
+    let first = join(&services[0], &router);
+    let mut last = None;
+    let calls = call_while(&router.target(), || {
+        let second = join(&services[1], &router);
+        until(|| services[1].seen().begun > 10);
+        block_on(first.drain(Duration::from_secs(5)));
+        drop(first);
+        // It is needed until nobody calls any more.
+        last = Some(join(&services[2], &router));
+        until(|| services[2].seen().begun > 10);
+        block_on(second.drain(Duration::from_secs(5)));
+        until(|| services[2].seen().begun > 200);
+    });
+    assert!(calls > 200, "{calls}");
+    drop(last);
+}

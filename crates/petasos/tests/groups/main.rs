@@ -1,0 +1,17 @@
+//! Typed calls to groups of workers, by way of routers (`docs/spec/route.md`): stubs and handlers
+//! are those of other calls.
+//!
+//! Some modules are those of calls to servers; only the servers are others here.
+
+#[path = "../flow/mod.rs"]
+mod flow;
+#[path = "../greeter/mod.rs"]
+mod greeter;
+mod routers;
+mod servers;
+
+#[path = "../calls/threads.rs"]
+mod threads;
+
+mod ends;
+mod routed;

@@ -1,0 +1,178 @@
+//! What calls carry to groups and back, and how they are routed.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use petasos::{
+    Channel, Code, Codec, Join, Loop, LoopConfig, Request, Response, Routing, Server, Status,
+    block_on,
+};
+
+use crate::greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
+use crate::greeter::*;
+use crate::servers::*;
+
+#[test]
+fn a_call_carries_what_others_carry() {
+    let service = Service::default();
+    let server = start(&service);
+    let client = client(&server);
+    let mut request = Request::new(name("there"));
+    request.metadata_mut().append("from", "here").expect("a fine key");
+    let request = request.with_timeout(Duration::from_secs(30));
+    let response = block_on(client.greet(request)).expect("the handler answers");
+    assert_eq!(response.text(), "hello, there");
+    assert_eq!(response.metadata().get("to"), Some("here"));
+    assert_eq!(response.trailers().get("end"), Some("here"));
+    let left = service.seen().timeout.expect("it has a deadline");
+    assert!(left > Duration::from_secs(20) && left <= Duration::from_secs(30), "{left:?}");
+    let refused = block_on(client.greet(name(""))).expect_err("nobody is named");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert_eq!((refused.details(), refused.metadata().get("why")), (&[1, 2, 3][..], Some("empty")));
+    let failed = block_on(client.greet(name("panic"))).expect_err("it panics");
+    assert_eq!(failed.code(), Code::Internal);
+    assert!(block_on(client.greet(name("after"))).is_ok());
+}
+
+#[test]
+fn messages_of_any_length_pass() {
+    let service = Service::default();
+    let server = start(&service);
+    let client = client(&server);
+    for bytes in [0, 1, 63, 64, 1300, 1400, 1401, 20_000, 3_000_000] {
+        let sent: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+        let response = block_on(client.echo(blob(&sent))).expect("the handler answers");
+        assert!(response.bytes() == sent, "{bytes} bytes");
+    }
+    let compressed = Request::new(blob(&vec![7; 100_000])).with_codec(Codec::LZ4);
+    let response = block_on(client.echo(compressed)).expect("the handler answers");
+    assert_eq!(response.bytes().len(), 100_000);
+}
+
+#[test]
+fn a_deadline_ends_a_call_and_the_worker_takes_others() {
+    let service = Service::default();
+    let router = Router::start();
+    let server = builder(&service, &router).join(Join::new(router.target()).bound(1));
+    drop(server);
+    let one = crate::servers::builder(&service, &router).start().expect("loopback has ports");
+    until_served(&router.target());
+    let client = GreeterClient::new(connect(&router.target()));
+    // More than the worker takes at a time: each that is given up has to give its place back.
+    for _ in 0..40 {
+        let late = Request::new(name("hold")).with_timeout(Duration::from_millis(5));
+        let late = block_on(client.greet(late)).expect_err("it waits for longer");
+        assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
+    }
+    let quick = block_on(client.greet(name("quick"))).expect("there is room");
+    assert_eq!(quick.text(), "hello, quick");
+    drop(one);
+}
+
+#[test]
+fn calls_that_are_given_up_leave_room_for_others() {
+    let service = Service::default();
+    let server = start(&service);
+    let client = client(&server);
+    for round in 1..=40 {
+        let held = client.greet(name("hold"));
+        until(|| service.seen().begun == round);
+        drop(held);
+        until(|| service.seen().dropped == round);
+    }
+    assert_eq!(block_on(client.greet(name("after"))).expect("there is room").text(), "hello, after");
+}
+
+/// A worker that says who it is.
+struct Numbered(u32);
+
+impl Greeter for Numbered {
+    async fn greet(&self, _: Request<Name>) -> Result<Response<Greeting>, Status> {
+        Ok(Response::new(greeting(&self.0.to_string())))
+    }
+
+    async fn echo(&self, request: Request<Blob>) -> Result<Response<Blob>, Status> {
+        Ok(Response::new(request.into_message()))
+    }
+}
+
+fn numbered(number: u32, join: Join) -> Server {
+    let server = Server::builder().add(GreeterServer::new(Numbered(number)));
+    server.listen("127.0.0.1:0").join(join).start().expect("loopback has ports")
+}
+
+fn who(client: &GreeterClient, routing: Routing) -> String {
+    let request = Request::new(name("who")).with_routing(routing);
+    block_on(client.greet(request)).expect("a worker answers").text().to_owned()
+}
+
+#[test]
+fn rt5_a_call_chooses_any_worker_the_primary_or_by_key() {
+    let router = Router::start();
+    let plain = || Join::new(router.target());
+    let _servers = [(0, plain()), (1, plain().primary()), (2, plain())]
+        .map(|(number, join)| numbered(number, join));
+    until_served(&router.target());
+    let client = GreeterClient::new(connect(&router.target()));
+    let all = ["hello, 0", "hello, 1", "hello, 2"].map(str::to_owned);
+    let mut seen = HashSet::new();
+    until(|| {
+        seen.insert(who(&client, Routing::default()));
+        seen.len() == all.len()
+    });
+    assert_eq!(seen, HashSet::from(all.clone()));
+    for _ in 0..20 {
+        assert_eq!(who(&client, Routing::to_primary()), "hello, 1");
+    }
+    let by_key = |key: u32| who(&client, Routing::by_key(&key.to_le_bytes()));
+    let first: Vec<String> = (0..30).map(by_key).collect();
+    assert_eq!((0..30).map(by_key).collect::<Vec<_>>(), first, "the same key, the same worker");
+    assert_eq!(HashSet::from_iter(first), HashSet::from(all), "keys are spread");
+}
+
+#[test]
+fn calls_from_a_loop_are_routed_as_well() {
+    let service = Service::default();
+    let server = start(&service);
+    let caller = Loop::new(LoopConfig::default()).expect("loopback has ports");
+    caller.block_on(async {
+        let channel = Channel::connect(&target(&server)).await.expect("a router is there");
+        let client = GreeterClient::new(channel);
+        let calls: Vec<_> = (0..500).map(|call| client.greet(name(&call.to_string()))).collect();
+        for (call, greeting) in calls.into_iter().enumerate() {
+            let greeting = greeting.await.expect("the worker answers");
+            assert_eq!(greeting.text(), format!("hello, {call}"));
+        }
+    });
+    assert_eq!(service.seen().begun, 500);
+}
+
+#[test]
+fn a_worker_knows_its_callers() {
+    #[derive(Default)]
+    struct Asking(Arc<Mutex<Vec<String>>>);
+    impl Greeter for Asking {
+        async fn greet(&self, request: Request<Name>) -> Result<Response<Greeting>, Status> {
+            let peer = request.peer().map(|peer| format!("{peer:?}"));
+            self.0.lock().expect("nothing panics here").push(peer.unwrap_or_default());
+            Ok(Response::new(greeting(request.name())))
+        }
+        async fn echo(&self, request: Request<Blob>) -> Result<Response<Blob>, Status> {
+            Ok(Response::new(request.into_message()))
+        }
+    }
+    let peers = Arc::default();
+    let router = Router::start();
+    let server = Server::builder().add(GreeterServer::new(Asking(Arc::clone(&peers))));
+    let server = server.listen("127.0.0.1:0").join(router.target());
+    let _server = server.start().expect("loopback has ports");
+    until_served(&router.target());
+    let client = GreeterClient::new(connect(&router.target()));
+    for _ in 0..3 {
+        block_on(client.greet(name("who"))).expect("the worker answers");
+    }
+    let peers = peers.lock().expect("nothing panics here");
+    assert_eq!(peers.len(), 3);
+    assert!(peers[0].contains("127.0.0.1") && peers.iter().all(|peer| *peer == peers[0]), "{peers:?}");
+}

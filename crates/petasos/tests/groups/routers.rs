@@ -1,0 +1,43 @@
+//! Routers of the tests' service.
+
+use std::net::SocketAddr;
+
+use petasos_endpoint::{Node, NodeConfig};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_router_control::{Active, GroupSettings, RouterService};
+
+/// A router. Its clients and workers attach and join at `address`.
+pub struct Router {
+    pub address: SocketAddr,
+    // Ends before its node does.
+    _service: RouterService,
+    _node: Node,
+}
+
+impl Router {
+    pub fn start() -> Router {
+        Router::with(GroupSettings::default())
+    }
+
+    pub fn standby() -> Router {
+        let active = Active { is_active: false, term: 0 };
+        Router::with(GroupSettings { active, ..GroupSettings::default() })
+    }
+
+    pub fn with(settings: GroupSettings) -> Router {
+        let services = vec!["hello.Greeter".to_owned()];
+        let settings = GroupSettings { services, ..settings };
+        let local = "127.0.0.1:0".parse().expect("it is an address");
+        let node = Node::start(NodeConfig { listen: Some(local), ..NodeConfig::default() });
+        let node = node.expect("loopback has ports");
+        let io = || UdpIo::bind(local, UdpConfig::default()).expect("loopback has ports");
+        let service = RouterService::start_with_table(&node, io(), io(), settings);
+        let service = service.expect("the settings are fine");
+        let address = node.local_address().expect("it listens");
+        Router { address, _service: service, _node: node }
+    }
+
+    pub fn target(&self) -> String {
+        format!("router://{}", self.address)
+    }
+}
