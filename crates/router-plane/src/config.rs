@@ -1,10 +1,12 @@
 //! What can be set.
 
-use petasos_router::{Config, ConfigError};
+use petasos_router::{Config, ConfigError, Keys};
 use petasos_wire::{CLIENTS_MAX, FIRST_BYTES, Group, PAYLOAD_BYTES_MIN};
 
 /// The most bytes of requests that wait (RT39).
 const WAITING_BYTES_MAX: usize = 32 << 20;
+/// Places of a worker on the ring of keys: shares differ by an eighth.
+const KEY_PLACES: u16 = 64;
 
 /// What a plane does.
 #[derive(Clone, Debug)]
@@ -19,10 +21,11 @@ pub struct PlaneConfig {
 }
 
 impl Default for PlaneConfig {
-    /// JBSQ, payloads that fit Ethernet, and 4096 clients.
+    /// JSQ, keys on a ring, payloads that fit Ethernet, and 4096 clients.
     fn default() -> PlaneConfig {
         let waiting_max = 16_384;
-        let core = Config { waiting_max, ..Config::default() };
+        let keys = Keys { places: KEY_PLACES, ..Config::default().keys };
+        let core = Config { waiting_max, keys, ..Config::default() };
         PlaneConfig { core, payload_bytes: 1400, clients_max: 4096 }
     }
 }

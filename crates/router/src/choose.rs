@@ -81,7 +81,7 @@ impl Workers {
             // Its part of all requests of those who can be used, this one included, and the
             // excess; rounded up.
             let part = (self.usable_outstanding + 1) * u64::from(worker.share) * allowed;
-            let most = part.div_ceil(self.shares.max(1) * 100);
+            let most = part.div_ceil(self.shares.max(1) * 100).max(keys.least.into());
             worker.is_free && worker.account.outstanding() < most
         });
         found.map(usize::from).or_else(|| self.choose(rng))

@@ -94,6 +94,9 @@ pub struct Keys {
     pub places: u16,
     /// How many percent more than the average a worker may have. 1 to 1000.
     pub excess_percent: u16,
+    /// How many a worker may have in any case, at least 1. With 1, a client that calls one at a
+    /// time would find its worker busy: its answer comes before the worker's feedback.
+    pub least: u16,
 }
 
 impl Default for Config {
@@ -107,7 +110,7 @@ impl Default for Config {
             liveness: Some(Liveness::default()),
             slow_start: None,
             ejection: None,
-            keys: Keys { places: 0, excess_percent: 25 },
+            keys: Keys { places: 0, excess_percent: 25, least: 2 },
         }
     }
 }
@@ -160,6 +163,7 @@ impl Config {
         }
         within("keys.places", self.keys.places.into(), 0, KEY_PLACES_MAX.into())?;
         within("keys.excess_percent", self.keys.excess_percent.into(), 1, 1000)?;
+        within("keys.least", self.keys.least.into(), 1, u16::MAX.into())?;
         self.hold.map_or(Ok(()), |hold| hold.check(self))?;
         self.ejection.map_or(Ok(()), |ejection| ejection.check())?;
         self.liveness.map_or(Ok(()), |liveness| liveness.check())

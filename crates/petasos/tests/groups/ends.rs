@@ -3,12 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use petasos::{
-    Channel, Code, ConnectError, Join, Request, Server, StartError, Status, block_on,
-};
+use petasos::{Channel, Code, ConnectError, Join, Request, Server, StartError, Status, block_on};
 
-use crate::greeter::generated::{GreeterClient, GreeterServer};
 use crate::flow::generated::FlowClient;
+use crate::greeter::generated::{GreeterClient, GreeterServer};
 use crate::greeter::*;
 use crate::servers::*;
 

@@ -81,7 +81,10 @@ fn calls_that_are_given_up_leave_room_for_others() {
         drop(held);
         until(|| service.seen().dropped == round);
     }
-    assert_eq!(block_on(client.greet(name("after"))).expect("there is room").text(), "hello, after");
+    assert_eq!(
+        block_on(client.greet(name("after"))).expect("there is room").text(),
+        "hello, after"
+    );
 }
 
 /// A worker that says who it is.
@@ -174,5 +177,8 @@ fn a_worker_knows_its_callers() {
     }
     let peers = peers.lock().expect("nothing panics here");
     assert_eq!(peers.len(), 3);
-    assert!(peers[0].contains("127.0.0.1") && peers.iter().all(|peer| *peer == peers[0]), "{peers:?}");
+    assert!(
+        peers[0].contains("127.0.0.1") && peers.iter().all(|peer| *peer == peers[0]),
+        "{peers:?}"
+    );
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
-use petasos::{Channel, Server, ServerBuilder, block_on};
+use petasos::{Server, ServerBuilder, block_on};
 
 pub use crate::routers::Router;
 
@@ -14,7 +14,7 @@ mod direct;
 
 use crate::greeter::generated::GreeterClient;
 use crate::greeter::{Service, blob};
-pub use direct::{PATIENCE, connect, release, runtime, until};
+pub use direct::{connect, release, runtime, until};
 
 /// The routers of the servers of this program, by the servers' addresses.
 static ROUTERS: Mutex<Option<HashMap<SocketAddr, Router>>> = Mutex::new(None);

@@ -129,7 +129,7 @@ fn keyed(token: u32, key: u64) -> Request<u32> {
 
 #[test]
 fn keys_have_their_workers_unless_these_have_too_much() {
-    let keys = Keys { places: 64, excess_percent: 50 };
+    let keys = Keys { places: 64, excess_percent: 50, least: 1 };
     let config = Config { keys, ..config("jsq") };
     let (mut bench, workers) = Bench::with_workers(&config, &[MANY; 8]);
     let mut owners = HashMap::new();
@@ -155,6 +155,25 @@ fn keys_have_their_workers_unless_these_have_too_much() {
 }
 
 #[test]
+fn a_key_stays_with_a_worker_whose_feedback_is_late() {
+    let keys = Keys { places: 64, excess_percent: 50, least: 2 };
+    let config = Config { keys, ..config("jsq") };
+    let (mut bench, workers) = Bench::with_workers(&config, &[MANY; 8]);
+    let mut served = HashMap::<WorkerId, u64>::new();
+    for key in 0..20 {
+        (0..2).for_each(|token| bench.request(keyed(token, key)));
+        let given = bench.given();
+        let worker = given[0].worker;
+        assert_eq!(given[1].worker, worker, "key {key}");
+        let count = served.entry(worker).or_default();
+        *count += 2;
+        let count = *count;
+        bench.tell(worker, count, count, MANY);
+    }
+    assert!(served.len() > 2, "{workers:?}");
+}
+
+#[test]
 fn a_key_without_a_ring_goes_as_others_do() {
     let (mut bench, _) = Bench::with_workers(&config("jbsq"), &[1, 1]);
     (0..3).for_each(|token| bench.request(keyed(token, 7)));
@@ -163,7 +182,7 @@ fn a_key_without_a_ring_goes_as_others_do() {
 
 #[test]
 fn who_cannot_be_used_does_not_raise_what_a_key_may_have() {
-    let keys = Keys { places: 64, excess_percent: 50 };
+    let keys = Keys { places: 64, excess_percent: 50, least: 1 };
     let config = Config { keys, liveness: None, ..config("jsq") };
     let (mut bench, workers) = Bench::with_workers(&config, &[MANY; 8]);
     (0..800).for_each(|token| bench.request(Request::new(token)));

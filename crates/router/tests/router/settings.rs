@@ -27,6 +27,10 @@ pub fn random(rng: &mut Rng) -> Config {
         liveness: Some(liveness),
         slow_start: rng.chance(0.2).then_some(TRIP * 20),
         ejection: rng.chance(0.3).then_some(ejection),
-        keys: Keys { places: rng.below(2) as u16 * 16, excess_percent: 25 },
+        keys: Keys {
+            places: rng.below(2) as u16 * 16,
+            excess_percent: 25,
+            least: 1 + rng.below(3) as u16,
+        },
     }
 }
