@@ -26,6 +26,10 @@ pub struct GroupSettings {
     pub workers: Workers,
     /// The most calls that a client may have asked and not answered, 1 to 2^19.
     pub asked_max: u32,
+    /// The full names of the services that all workers serve, at most 256, for which the router
+    /// has one table of methods (RT31). None: there is no table, and clients and workers know the
+    /// numbers of methods otherwise.
+    pub services: Vec<String>,
     /// What workers are told (RT34): `beat`, `hole` and `claim`, in microseconds, not 0.
     pub beat_us: u32,
     /// See `beat_us`.
@@ -48,6 +52,7 @@ impl Default for GroupSettings {
             plane: PlaneConfig::default(),
             workers: Workers::default(),
             asked_max: 4096,
+            services: Vec::new(),
             beat_us: 20_000,
             hole_us: 2_000,
             claim_us: 20_000,

@@ -3,11 +3,13 @@
 //!
 //! A [`RouterService`] makes a node the router of a group. Clients attach and workers join at the
 //! node's address; a thread of its own turns the group's plane (`petasos-router-plane`), which has
-//! their packets. Both meet in two mailboxes and share nothing else.
+//! their packets. Both meet in two mailboxes and share nothing else. A group with services in its
+//! settings has one table of methods (`petasos-router-table`): another thread answers clients'
+//! binds, and judges workers before they join (RT31).
 //!
 //! The modules, from below: `change_log` (what has changed since a reader looked), `epochs`,
-//! `numbers` (of whom there are how many), `config`, `plane_thread`, `links` (what each connection
-//! was told), `group` (who may, and who is there), `service`.
+//! `numbers` (of whom there are how many), `config`, `plane_thread`, `methods` (the table, as it is
+//! told), `links` (what each connection was told), `group` (who may, and who is there), `service`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -63,10 +65,11 @@
 //! # }
 //! ```
 //!
-//! Boundary rule: knows no schemas, files or operators; those are the program's.
+//! Boundary rule: knows no schemas, which are the table's, and no files or operators, which are the
+//! program's.
 //!
-//! Not here yet: tables of methods (RT31), seals and expelling (RT27, RT30), *place me* (RT37), and
-//! taking over from another router (RT38).
+//! Not here yet: layouts in tables, and tables that change (RT31), seals and expelling (RT27,
+//! RT30), *place me* (RT37), and taking over from another router (RT38).
 
 #![forbid(unsafe_code)]
 
@@ -75,6 +78,7 @@ mod config;
 mod epochs;
 mod group;
 mod links;
+mod methods;
 mod numbers;
 mod plane_thread;
 mod service;
@@ -83,4 +87,5 @@ pub use config::{GroupSettings, Workers};
 pub use epochs::EpochTimes;
 pub use petasos_control::Active;
 pub use petasos_router_plane::PlaneConfig;
+pub use petasos_router_table::{BindServerError, NamesError};
 pub use service::{RouterService, StartError};

@@ -9,6 +9,7 @@ use petasos_endpoint::group_router::{
 use petasos_tls::Holder;
 
 use crate::change_log::ChangeLog;
+use crate::methods::{MethodTable, MethodsTold};
 
 /// The longest entry of a roster: number, state and an IPv6 address.
 const MEMBER_BYTES_MAX: usize = 2 + 1 + 19;
@@ -20,6 +21,8 @@ pub(crate) struct Tables<'a> {
     /// Of workers, and of clients.
     pub(crate) epochs: (u16, u16),
     pub(crate) routers: &'a [std::net::SocketAddr],
+    /// `None`: the group has no table of methods.
+    pub(crate) methods: Option<&'a MethodTable>,
 }
 
 /// A connection.
@@ -39,6 +42,7 @@ pub(crate) struct Link {
     pub(crate) epoch_told: Option<u16>,
     pub(crate) epoch_heard: Option<u16>,
     routers_told: bool,
+    methods_told: MethodsTold,
 }
 
 impl Link {
@@ -55,7 +59,19 @@ impl Link {
             epoch_told: None,
             epoch_heard: None,
             routers_told: false,
+            methods_told: MethodsTold::default(),
         }
+    }
+
+    /// Whether its workers know the table of methods, if there is one.
+    pub(crate) fn knows(&self, methods: Option<&MethodTable>) -> bool {
+        methods.is_none() || self.methods_told.is_all()
+    }
+
+    /// An attempt to join is refused.
+    pub(crate) fn on_join_refused(&mut self, id: u64) {
+        self.joining.remove(&id);
+        self.methods_told.on_join_refused();
     }
 
     /// The names that its peer has proved.
@@ -72,16 +88,13 @@ impl Link {
         tables: &Tables<'_>,
         tell: &mut dyn FnMut(Told) -> Result<(), TellError>,
     ) -> Result<(), TellError> {
-        // What one kind of member cannot be told keeps no other from what it has to know.
-        let mut tell = |told: Told| match tell(told) {
-            Err(TellError::Backlogged) => Err(TellError::Backlogged),
-            Err(error) => {
-                tracing::debug!(%error, "a member was not told");
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        };
-        if !self.workers.is_empty() || !self.joining.is_empty() {
+        let has_workers = !self.workers.is_empty() || !self.joining.is_empty();
+        if let Some(methods) = tables.methods.filter(|_| has_workers) {
+            // Without it no worker is granted anything, so it is told again if it cannot be now.
+            forgive(self.methods_told.tell(methods.messages(), tables.epochs.0, tell))?;
+        }
+        let mut tell = |told: Told| forgive(tell(told));
+        if has_workers {
             self.tell_clients(tables, &mut tell)?;
         }
         if !self.clients.is_empty() {
@@ -157,6 +170,18 @@ impl Link {
             self.clients_told = told;
         }
         Ok(())
+    }
+}
+
+/// What one kind of member cannot be told keeps no other from what it has to know.
+fn forgive(said: Result<(), TellError>) -> Result<(), TellError> {
+    match said {
+        Err(TellError::Backlogged) => Err(TellError::Backlogged),
+        Err(error) => {
+            tracing::debug!(%error, "a member was not told");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
     }
 }
 

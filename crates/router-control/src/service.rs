@@ -13,9 +13,11 @@ use petasos_endpoint::{Mailbox, Node};
 use petasos_netio::PacketIo;
 use petasos_netio_udp::UdpIo;
 use petasos_router_plane::{Plane, PlaneConfigError};
+use petasos_router_table::{BindServer, BindServerError, NamesError, Table};
 
 use crate::config::GroupSettings;
 use crate::group::{Group, Refused};
+use crate::methods::MethodTable;
 use crate::plane_thread::{PlaneCommand, PlaneThread, Replies};
 
 /// How long the plane's thread spins before it sleeps.
@@ -28,6 +30,15 @@ pub enum StartError {
     /// The plane's settings are wrong.
     #[error(transparent)]
     Plane(#[from] PlaneConfigError),
+    /// The names of services are wrong.
+    #[error("services: {0}")]
+    Names(#[from] NamesError),
+    /// There are services, and no socket for binds. The program's fault.
+    #[error("a group with services needs `start_with_table`")]
+    NoBindSocket,
+    /// Binds cannot be answered.
+    #[error(transparent)]
+    Binds(#[from] BindServerError),
     /// Another setting is out of its range.
     #[error("`{0}` is out of its range")]
     OutOfRange(&'static str),
@@ -43,8 +54,9 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-/// A router that runs. Dropping it ends the plane's thread; its node ends by itself.
+/// A router that runs. Dropping it ends its threads; its node ends by itself.
 pub struct RouterService {
+    binds: Option<BindServer>,
     plane: Arc<Mailbox<PlaneCommand>>,
     thread: Option<JoinHandle<()>>,
     refused: Arc<Refused>,
@@ -52,7 +64,8 @@ pub struct RouterService {
 }
 
 impl RouterService {
-    /// Makes `node` the router of a group, whose packets come to `io`.
+    /// Makes `node` the router of a group, whose packets come to `io`. The group has no table of
+    /// methods.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -61,17 +74,48 @@ impl RouterService {
         io: UdpIo,
         settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
+        if !settings.services.is_empty() {
+            return Err(StartError::NoBindSocket);
+        }
+        RouterService::start_with(node, io, None, settings)
+    }
+
+    /// Like [`RouterService::start`], for a group with the table of methods of
+    /// [`GroupSettings::services`], of which there is one at least. The packets of binds come to
+    /// `bind_io`. Clients bind by ordinary sessions with the node, and workers need a dial port, at
+    /// which the router binds.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start_with_table(
+        node: &Node,
+        io: UdpIo,
+        bind_io: UdpIo,
+        settings: GroupSettings,
+    ) -> Result<RouterService, StartError> {
+        let table = Table::new(&settings.services)?;
+        RouterService::start_with(node, io, Some((bind_io, table)), settings)
+    }
+
+    fn start_with(
+        node: &Node,
+        io: UdpIo,
+        binds: Option<(UdpIo, Table)>,
+        settings: GroupSettings,
+    ) -> Result<RouterService, StartError> {
         check(node, &settings)?;
         let data = io.local_address();
         let plane = Plane::new(&settings.plane, random_seed())?;
         let commands = Arc::new(Mailbox::new()?);
         let (replies, refused) = (Arc::new(Replies::default()), Arc::new(Refused::default()));
+        let binds = binds.map(|(io, table)| BindServer::start(node, io, table)).transpose()?;
         let ip = Some(data.ip()).filter(|ip| !ip.is_unspecified());
         let group = Group::new(
             settings,
             DataAddress::udp(data.port(), ip),
             (commands.clone(), replies.clone()),
             refused.clone(),
+            binds.as_ref().map(|binds| MethodTable::new(binds.judge())),
             Clock::system().now(),
         );
         let plane_thread = PlaneThread {
@@ -84,14 +128,20 @@ impl RouterService {
         };
         let thread = std::thread::Builder::new().name("petasos-plane".into());
         let thread = thread.spawn(move || plane_thread.run())?;
-        let service = RouterService { plane: commands, thread: Some(thread), refused, data };
+        let service = RouterService { binds, plane: commands, thread: Some(thread), refused, data };
         node.set_router(Box::new(group)).map_err(|_| StartError::HasRouter)?;
         Ok(service)
     }
 
-    /// Whether the plane's thread runs. If it has failed, start another process.
+    /// Whether its threads run. If one has failed, start another process.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && self.binds.as_ref().is_none_or(BindServer::is_running)
+    }
+
+    /// Where packets of binds come, if the group has a table of methods.
+    pub fn bind_address(&self) -> Option<SocketAddr> {
+        self.binds.as_ref().map(BindServer::address)
     }
 
     /// Where first packets and feedback come.

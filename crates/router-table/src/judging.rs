@@ -9,6 +9,7 @@ use petasos_base::Time;
 use petasos_endpoint::{CallError, SessionId};
 use petasos_tls::Holder;
 
+use crate::answers::Answers;
 use crate::verdict::{Question, RefuseReason};
 
 /// How long a worker has from the dial until it has answered all binds.
@@ -21,9 +22,6 @@ const WAITING_MAX: usize = 1024;
 /// The parts of these that one peer may have.
 const UNDER_WAY_PER_HOLDER: usize = UNDER_WAY_MAX / 4;
 const WAITING_PER_HOLDER: usize = WAITING_MAX / 2;
-
-/// The most bytes of all answers of one worker.
-const ANSWERS_BYTES_MAX: usize = 8 << 20;
 
 /// How far a worker has come.
 pub(crate) enum Stage {
@@ -44,7 +42,7 @@ pub(crate) struct UnderWay {
     pub(crate) session: SessionId,
     pub(crate) deadline: Time,
     /// To the binds of as many services, in their order.
-    pub(crate) answers: Vec<Vec<u8>>,
+    pub(crate) answers: Answers,
     pub(crate) stage: Stage,
 }
 
@@ -52,22 +50,16 @@ impl UnderWay {
     pub(crate) fn new(question: Question, session: SessionId, now: Time) -> UnderWay {
         let Question { holder, address, .. } = question;
         let (deadline, stage) = (now + PATIENCE, Stage::Connecting);
-        UnderWay { holder, address, session, deadline, answers: Vec::new(), stage }
+        UnderWay { holder, address, session, deadline, answers: Answers::new(), stage }
     }
 
     /// A bind has ended.
     pub(crate) fn on_answer(&mut self, result: Result<&[u8], CallError>) {
         self.stage = match result {
-            Ok(answer) => {
-                let bytes = self.answers.iter().map(Vec::len).sum::<usize>() + answer.len();
-                if bytes > ANSWERS_BYTES_MAX {
-                    let detail = "the worker's schemas are too long".to_owned();
-                    Stage::Failed(RefuseReason::Incompatible, detail)
-                } else {
-                    self.answers.push(answer.to_vec());
-                    Stage::Answered
-                }
-            }
+            Ok(answer) => match self.answers.push(answer) {
+                Ok(()) => Stage::Answered,
+                Err(error) => Stage::Failed(RefuseReason::Incompatible, error.to_string()),
+            },
             Err(error @ (CallError::ResponseTooLarge | CallError::UnknownMethod)) => {
                 let detail = format!("the worker does not answer binds: {error}");
                 Stage::Failed(RefuseReason::Incompatible, detail)
@@ -114,6 +106,13 @@ impl Judging {
             |it: &Question| counts.get(&it.holder).is_none_or(|of| *of < UNDER_WAY_PER_HOLDER);
         let at = self.waiting.iter().position(has_place)?;
         self.waiting.remove(at)
+    }
+
+    /// Gives those that are asked more time, which the thread has spent otherwise.
+    pub(crate) fn extend(&mut self, spent: Duration) {
+        for worker in self.under_way.values_mut() {
+            worker.deadline = worker.deadline + spent;
+        }
     }
 
     /// When the first of those that are asked is too late.
@@ -183,18 +182,5 @@ mod tests {
             judging.under_way.insert(ticket, UnderWay::new(question, session, Time::ZERO));
         }
         assert_eq!(judging.under_way.len(), UNDER_WAY_MAX);
-    }
-
-    #[test]
-    fn rt31_the_answers_of_one_worker_are_bounded_together() {
-        let mut worker = UnderWay::new(question(1, "one"), session(), Time::ZERO);
-        let answer = vec![0; ANSWERS_BYTES_MAX / 2];
-        for _ in 0..2 {
-            worker.on_answer(Ok(&answer));
-            assert!(matches!(worker.stage, Stage::Answered));
-        }
-        worker.on_answer(Ok(&[0]));
-        assert!(matches!(worker.stage, Stage::Failed(RefuseReason::Incompatible, _)));
-        assert_eq!(worker.answers.len(), 2);
     }
 }

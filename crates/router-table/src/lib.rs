@@ -7,7 +7,8 @@
 //! [`BindServer`] is a thread with an endpoint of its own at the router's node: it answers binds
 //! from the table, and dials workers to bind the services at them.
 //!
-//! The modules, from below: `messages` (requests and answers as bytes), `table`, `verdict` (what
+//! The modules, from below: `messages` (requests and answers as bytes), `answers` (of one
+//! worker), `table`, `verdict` (what
 //! the router hears), `judging` (which workers are asked, and how many at a time), `thread`,
 //! `server`.
 //!
@@ -16,7 +17,7 @@
 //!
 //! Threat model: clients and workers may send anything. What a worker answers is bounded in bytes
 //! by a constant, and in the cost of reading and comparing by `petasos_schema`'s limits: at worst
-//! the thread is busy for about a second per service, and clients' binds wait for that long. A
+//! the thread is busy for some seconds per worker, and clients' binds wait for that long. A
 //! worker that does not answer is refused after two seconds, while others are asked; one peer has
 //! no more than its part of the places. Who joins first defines the schemas: without names of
 //! workers in the router's configuration anybody can.
@@ -25,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod judging;
 mod messages;
 mod server;
@@ -32,6 +34,7 @@ mod table;
 mod thread;
 mod verdict;
 
+pub use answers::{Answers, SchemasTooLong};
 pub use server::{BindServer, BindServerError};
 pub use table::{NAME_BYTES_MAX, NamesError, SERVICES_MAX, Table, TableService};
 pub use verdict::{Judge, RefuseReason, Verdict};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use petasos_call::{BindRequest, BindResponse, CodecSet, Services, Status};
-use petasos_schema::{Compatibility, Hash, Limits, Method, Schema, Service, ServiceId};
+use petasos_schema::{Compatibility, Limits, Method, Schema, Service, ServiceId};
 
+use crate::answers::{Answer, Answers};
 use crate::messages;
 
 /// The most services of a group.
@@ -63,13 +64,13 @@ struct Defined {
     services: Arc<[TableService]>,
 }
 
-/// The schema of a service, as the first worker has it.
+/// The schema of a service, as a worker has it.
 #[derive(Debug)]
 struct KnownSchema {
-    schema: Schema,
+    /// Services of one module share both.
+    schema: Arc<Schema>,
+    compact: Arc<[u8]>,
     id: ServiceId,
-    hash: Hash,
-    compact: Vec<u8>,
 }
 
 impl Table {
@@ -109,43 +110,47 @@ impl Table {
 
     /// R2: the answer to a bind.
     fn answer(&self, request: &BindRequest<'_>) -> Result<BindResponse<'_>, Status> {
-        match &self.defined {
-            Some(defined) => defined.numbers.answer(request),
-            None if self.names.iter().any(|name| name == request.name) => {
-                Err(Status::unavailable("no worker has joined yet"))
-            }
-            None => Err(Status::unimplemented("the group has no such service")),
+        let at = self.names.iter().position(|name| name == request.name);
+        let at = at.ok_or_else(|| Status::unimplemented("the group has no such service"))?;
+        let defined = self.defined.as_ref();
+        let defined = defined.ok_or_else(|| Status::unavailable("no worker has joined yet"))?;
+        let mut answer = defined.numbers.answer(request)?;
+        if answer.hash != request.hash {
+            answer.schema = &defined.schemas[at].compact;
         }
+        Ok(answer)
     }
 
-    /// Judges a worker by its answers to a bind of each service, in the order of the names: whole
-    /// messages, which were asked for by a caller without a schema. The first worker that is
-    /// accepted defines the table, which is returned.
+    /// Judges a worker by its answers to a bind of each service, in the order of the names. The
+    /// first worker that is accepted defines the table, which is returned.
     ///
     /// # Errors
     /// Why the worker is refused, for its operator: the first service that does not fit, and the
     /// first field. Nothing has changed then.
-    pub fn judge(&mut self, answers: &[Vec<u8>]) -> Result<Arc<[TableService]>, String> {
+    pub fn judge(&mut self, answers: &Answers) -> Result<Arc<[TableService]>, String> {
         if answers.len() != self.names.len() {
             return Err("it has not answered for each service".to_owned());
         }
-        let both = self.names.iter().zip(answers);
-        match &self.defined {
-            Some(defined) => {
-                for ((name, answer), known) in both.zip(&defined.schemas) {
-                    compare(name, known, answer).map_err(|why| of_service(name, &why))?;
-                }
-                Ok(defined.services.clone())
+        let mut reader = Reader::default();
+        let both = self.names.iter().zip(answers.iter());
+        let both = both.map(|(name, answer)| match answer {
+            Ok(answer) => Ok((name, answer)),
+            Err(status) => Err(of_service(name, &status.to_string())),
+        });
+        if let Some(defined) = &self.defined {
+            for (both, known) in both.zip(&defined.schemas) {
+                let (name, answer) = both?;
+                known.compare(&mut reader, name, answer).map_err(|why| of_service(name, &why))?;
             }
-            None => {
-                let read = |(name, answer): (&String, &Vec<u8>)| {
-                    read(name, answer).map_err(|why| of_service(name, &why))
-                };
-                let schemas = both.map(read).collect::<Result<Vec<_>, _>>()?;
-                let defined = Defined::new(&self.names, schemas)?;
-                Ok(self.defined.insert(defined).services.clone())
-            }
+            return Ok(defined.services.clone());
         }
+        let mut schemas = Vec::with_capacity(self.names.len());
+        for both in both {
+            let (name, answer) = both?;
+            schemas.push(reader.read(name, answer).map_err(|why| of_service(name, &why))?);
+        }
+        let defined = Defined::new(&self.names, schemas)?;
+        Ok(self.defined.insert(defined).services.clone())
     }
 }
 
@@ -159,8 +164,10 @@ impl Defined {
                 let why = format!("a method's name has more than {NAME_BYTES_MAX} bytes");
                 return Err(of_service(name, &why));
             }
+            let hash = known.service().hash().to_bytes();
+            // The schemas are here, each once.
             let first = numbers
-                .add(name, known.hash.to_bytes(), known.compact.clone(), &methods)
+                .add(name, hash, Vec::new(), &methods)
                 .map_err(|error| of_service(name, &error.to_string()))?;
             let methods = methods.into_iter().map(str::to_owned).collect();
             services.push(TableService { name: name.clone(), first, methods });
@@ -173,44 +180,58 @@ impl KnownSchema {
     fn service(&self) -> &Service {
         self.schema.service(self.id)
     }
+
+    /// R3: whether a caller with this schema can call the worker, all methods of it.
+    fn compare(&self, reader: &mut Reader, name: &str, answer: &Answer) -> Result<(), String> {
+        let service = self.service();
+        let has_same = answer.hash == service.hash().to_bytes() && answer.schema == self.compact;
+        if has_same && usize::from(answer.methods) == service.methods().len() {
+            // Most have the very same bytes, which need not be read again.
+            return Ok(());
+        }
+        let there = reader.read(name, answer)?;
+        let compatibility = self.schema.compare_services(self.id, &there.schema, there.id);
+        if let Compatibility::Incompatible(mismatch) = compatibility {
+            return Err(format!("{mismatch} (here: the group, there: the worker)"));
+        }
+        let is_lacking = |method: &&Method| there.service().method_by_name(method.name()).is_none();
+        match service.methods().iter().find(is_lacking) {
+            Some(method) => Err(format!("the worker lacks method `{}`", method.name())),
+            None => Ok(()),
+        }
+    }
 }
 
-/// Reads a worker's answer, and checks what it says of itself.
-fn read(name: &str, answer: &[u8]) -> Result<KnownSchema, String> {
-    let answer = messages::read_answer(answer).map_err(|status| status.to_string())?;
-    schema_of(name, &answer)
+/// Reads the schemas of one worker, each once.
+#[derive(Default)]
+struct Reader {
+    /// In the order of the answers, without repetition.
+    known: Vec<(Arc<[u8]>, Arc<Schema>)>,
 }
 
-fn schema_of(name: &str, answer: &BindResponse<'_>) -> Result<KnownSchema, String> {
-    let schema = Schema::decode(answer.schema, &Limits::default())
-        .map_err(|error| format!("the worker's schema cannot be read: {error}"))?;
-    let (id, service) =
-        schema.service_by_name(name).ok_or("the worker's schema does not have it")?;
-    let hash = Hash::from_bytes(answer.hash);
-    if service.hash() != hash || service.methods().len() != usize::from(answer.methods) {
-        return Err("the worker's schema is not the one that it names".to_owned());
+impl Reader {
+    /// Reads the schema of an answer, and checks what the worker says of it.
+    fn read(&mut self, name: &str, answer: &Answer) -> Result<KnownSchema, String> {
+        let schema = self.schema(&answer.schema)?;
+        let (id, service) =
+            schema.service_by_name(name).ok_or("the worker's schema does not have it")?;
+        let is_it = service.hash().to_bytes() == answer.hash;
+        if !is_it || service.methods().len() != usize::from(answer.methods) {
+            return Err("the worker's schema is not the one that it names".to_owned());
+        }
+        Ok(KnownSchema { id, compact: answer.schema.clone(), schema })
     }
-    Ok(KnownSchema { id, hash, compact: answer.schema.to_vec(), schema })
-}
 
-/// R3: whether a caller with the table's schema can call the worker, all methods of it.
-fn compare(name: &str, known: &KnownSchema, answer: &[u8]) -> Result<(), String> {
-    let answer = messages::read_answer(answer).map_err(|status| status.to_string())?;
-    let methods = known.service().methods();
-    let has_same_schema = answer.hash == known.hash.to_bytes() && answer.schema == known.compact;
-    if has_same_schema && usize::from(answer.methods) == methods.len() {
-        // Most have the very same bytes, which need not be read again.
-        return Ok(());
-    }
-    let there = schema_of(name, &answer)?;
-    let compatibility = known.schema.compare_services(known.id, &there.schema, there.id);
-    if let Compatibility::Incompatible(mismatch) = compatibility {
-        return Err(format!("{mismatch} (here: the group, there: the worker)"));
-    }
-    let is_lacking = |method: &&Method| there.service().method_by_name(method.name()).is_none();
-    match methods.iter().find(is_lacking) {
-        Some(method) => Err(format!("the worker lacks method `{}`", method.name())),
-        None => Ok(()),
+    fn schema(&mut self, compact: &Arc<[u8]>) -> Result<Arc<Schema>, String> {
+        let same = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, compact));
+        if let Some((_, schema)) = same {
+            return Ok(schema.clone());
+        }
+        let schema = Schema::decode(compact, &Limits::default())
+            .map_err(|error| format!("the worker's schema cannot be read: {error}"))?;
+        let schema = Arc::new(schema);
+        self.known.push((compact.clone(), schema.clone()));
+        Ok(schema)
     }
 }
 

@@ -6,9 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use petasos_endpoint::{
-    CallSettings, Completion, Context, Endpoint, Mailbox, Payload, Request, SessionState,
-};
+use petasos_endpoint::{Completion, Context, Endpoint, Mailbox, Payload, Request, SessionState};
 
 use crate::judging::{Judging, PATIENCE, Stage, UnderWay};
 use crate::messages;
@@ -133,11 +131,16 @@ impl BindThread {
         }
     }
 
+    /// Does what comes next for each worker, up to the first verdict. To judge may take long: binds
+    /// are answered in between, and the time is nobody else's.
     fn advance_all(&mut self) {
         let under_way = &self.endpoint.state().judging.under_way;
         for ticket in under_way.keys().copied().collect::<Vec<_>>() {
+            let begun = self.endpoint.clock().now();
             if let Some(verdict) = self.advance(ticket) {
                 self.end(ticket, verdict);
+                let spent = self.endpoint.clock().now() - begun;
+                return self.endpoint.state_mut().judging.extend(spent);
             }
         }
     }
@@ -206,9 +209,8 @@ fn ask(
     let message = messages::request(service);
     let mut request = cx.alloc(message.len()).map_err(|_| "no memory".to_owned())?;
     request.as_mut_slice().copy_from_slice(&message);
-    let timeout = Some(worker.deadline - cx.now());
-    let settings = CallSettings { timeout, ..CallSettings::default() };
-    match cx.enqueue_with(worker.session, BIND, request, on_answer, ticket, &settings) {
+    // It ends with the session, when the worker's time is up.
+    match cx.enqueue_request(worker.session, BIND, request, on_answer, ticket) {
         Ok(_) => Ok(()),
         Err(refused) => {
             cx.free(refused.request);

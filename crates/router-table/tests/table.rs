@@ -5,7 +5,7 @@ use petasos_call::{
     BindRequest, BindResponse, Code, CodecSet, Hash, Load, RequestHead, ResponseHead, Services,
     Status, read_tail, split,
 };
-use petasos_router_table::{NAME_BYTES_MAX, NamesError, SERVICES_MAX, Table};
+use petasos_router_table::{Answers, NAME_BYTES_MAX, NamesError, SERVICES_MAX, Table};
 use petasos_schema::{Options, Schema};
 
 const CART: &str = "shop.Cart";
@@ -45,9 +45,15 @@ fn answer_that(
     message
 }
 
-fn answers(file: &str) -> Vec<Vec<u8>> {
+fn answers_of(messages: &[Vec<u8>]) -> Answers {
+    let mut answers = Answers::new();
+    messages.iter().for_each(|message| answers.push(message).unwrap());
+    answers
+}
+
+fn answers(file: &str) -> Answers {
     let schema = schema(file);
-    [CART, STOCK].map(|service| answer_that(&schema, service, |_| {})).to_vec()
+    answers_of(&[CART, STOCK].map(|service| answer_that(&schema, service, |_| {})))
 }
 
 /// What a client is answered.
@@ -146,11 +152,11 @@ fn rt31_a_first_worker_that_is_refused_defines_nothing() {
     let others = answer_that(&schema, STOCK, |it| it.schema = &it.schema[..it.schema.len() - 1]);
     let cases = [unknown, wrong_hash, wrong_count, no_schema, others, vec![], vec![0xff; 3000]];
     for (at, answer) in cases.into_iter().enumerate() {
-        let why = table.judge(&[cart.clone(), answer]).unwrap_err();
+        let why = table.judge(&answers_of(&[cart.clone(), answer])).unwrap_err();
         assert!(why.contains("`shop.Stock`"), "{at}: {why}");
         assert_eq!(bound(&table, CART, Hash::default()).unwrap_err().code(), Code::Unavailable);
     }
-    assert!(table.judge(&[cart]).is_err(), "one service is missing");
+    assert!(table.judge(&answers_of(&[cart])).is_err(), "one service is missing");
     table.judge(&answers("first.proto")).unwrap();
     // What was refused as the first one does not fit now either.
     assert!(table.judge(&answers("changed.proto")).is_err());
@@ -161,12 +167,12 @@ fn rt31_a_lie_about_an_equal_hash_is_found() {
     let mut table = table();
     table.judge(&answers("first.proto")).unwrap();
     let hash = schema("first.proto").service_by_name(CART).unwrap().1.hash().to_bytes();
-    let mut lying = answers("first.proto");
-    lying[0] = answer_that(&schema("changed.proto"), CART, |it| it.hash = hash);
-    let why = table.judge(&lying).unwrap_err();
+    let stock = answer_that(&schema("first.proto"), STOCK, |_| {});
+    let lie = answer_that(&schema("changed.proto"), CART, |it| it.hash = hash);
+    let why = table.judge(&answers_of(&[lie, stock.clone()])).unwrap_err();
     assert!(why.contains("not the one that it names"), "{why}");
-    lying[0] = answer_that(&schema("first.proto"), CART, |it| it.methods = 1);
-    assert!(table.judge(&lying).is_err());
+    let lie = answer_that(&schema("first.proto"), CART, |it| it.methods = 1);
+    assert!(table.judge(&answers_of(&[lie, stock])).is_err());
 }
 
 #[test]

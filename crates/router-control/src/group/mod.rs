@@ -8,10 +8,12 @@
 //! Invariants:
 //! - a client or worker of the tables has a place in the plane, and is in a link's list exactly as
 //!   long as its connection stands;
-//! - what the plane was asked is `pending` until it has answered, also if its asker is gone;
+//! - what the plane or the judge was asked is `pending` until it has answered, also if its asker is
+//!   gone;
 //! - a grant that is ready has a link that stands, and its member is there.
 
 mod clients;
+mod judged;
 mod workers;
 
 use core::time::Duration;
@@ -24,8 +26,8 @@ use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_control::{AttachGrant, DataAddress, JoinGrant, RefuseCode, Text};
 use petasos_endpoint::Mailbox;
 use petasos_endpoint::group_router::{
-    AttachParams, GroupEvent, GroupPeer, GroupRouter, Leave, Member, MemberState, PeerLink,
-    Refusal, RouterAnswer, RouterAnswers, TellError, Told,
+    AttachParams, GroupEvent, GroupPeer, GroupRouter, JoinParams, Leave, Member, MemberState,
+    PeerLink, Refusal, RouterAnswer, RouterAnswers, TellError, Told,
 };
 use petasos_router::WorkerId;
 use petasos_router_plane::{MemberJoin, TableError};
@@ -35,6 +37,7 @@ use crate::change_log::ChangeLog;
 use crate::config::GroupSettings;
 use crate::epochs::{EpochChange, Epochs};
 use crate::links::{Link, Tables, epoch};
+use crate::methods::MethodTable;
 use crate::numbers::Numbers;
 use crate::plane_thread::{PlaneCommand, PlaneReply, Replies, Ticket};
 
@@ -71,7 +74,7 @@ struct Worker {
 /// Who keeps its number when it joins anew (RT34).
 type WorkerKey = (u64, Vec<String>, SocketAddr);
 
-/// What the plane was asked, for whom.
+/// What the plane, or the table's judge, was asked, for whom.
 enum Pending {
     Attach {
         /// `None`: it is gone.
@@ -82,6 +85,14 @@ enum Pending {
         names: Vec<String>,
     },
     Join(Joining),
+    /// A worker that is being judged by the table, and where its packets go.
+    Judged {
+        /// `None`: it is gone.
+        link: Option<PeerLink>,
+        id: u64,
+        params: JoinParams,
+        address: SocketAddr,
+    },
 }
 
 /// A worker that waits for its place in the plane.
@@ -108,6 +119,8 @@ pub(crate) struct Group {
     plane: Arc<Mailbox<PlaneCommand>>,
     replies: Arc<Replies>,
     refused: Arc<Refused>,
+    /// `None`: the group has no table.
+    methods: Option<MethodTable>,
     links: BTreeMap<PeerLink, Link>,
     clients: BTreeMap<u32, Client>,
     workers: BTreeMap<u16, Worker>,
@@ -139,6 +152,7 @@ impl Group {
         data: DataAddress,
         (plane, replies): (Arc<Mailbox<PlaneCommand>>, Arc<Replies>),
         refused: Arc<Refused>,
+        methods: Option<MethodTable>,
         now: Time,
     ) -> Group {
         let epochs = Epochs::new(settings.epochs, now);
@@ -150,6 +164,7 @@ impl Group {
             plane,
             replies,
             refused,
+            methods,
             links: BTreeMap::new(),
             clients: BTreeMap::new(),
             workers: BTreeMap::new(),
@@ -227,7 +242,7 @@ impl Group {
                 }
                 Ready::Join { link, id, grant, clients } => {
                     let Some(at) = self.links.get_mut(&link) else { continue };
-                    if at.clients_told < clients {
+                    if at.clients_told < clients || !at.knows(self.methods.as_ref()) {
                         self.ready.push(Ready::Join { link, id, grant, clients });
                         continue;
                     }
@@ -326,8 +341,7 @@ impl GroupRouter for Group {
             GroupEvent::JoinRequested { id, params } => {
                 self.links.entry(link).or_insert_with(|| Link::new(peer.clone()));
                 if let Err(refusal) = self.on_join(now, (link, id), params) {
-                    self.refused.joins.fetch_add(1, Ordering::Relaxed);
-                    answers.push((link, RouterAnswer::Join { id, result: Err(refusal) }));
+                    self.answer_refused((link, id), refusal, answers);
                 }
             }
             GroupEvent::PlaceRequested { id, .. } => {
@@ -374,6 +388,7 @@ impl GroupRouter for Group {
             clients: &self.client_log,
             epochs: (self.epochs.newest(), self.epochs.of_clients()),
             routers: &self.settings.routers,
+            methods: self.methods.as_ref(),
         };
         match link.tell(&tables, tell) {
             // It is asked again when there is room.
@@ -390,6 +405,7 @@ impl GroupRouter for Group {
         for reply in replies {
             self.on_reply(reply, answers);
         }
+        self.take_verdicts(now, answers);
         self.turn_epochs(now);
         self.end_outlived(now);
         while let Some((_, number, tag)) = self.admit.pop_front_if(|(at, ..)| *at <= now) {
@@ -408,7 +424,9 @@ impl Group {
     fn forget_asker(&mut self, link: PeerLink) {
         for pending in self.pending.values_mut() {
             match pending {
-                Pending::Attach { link: of, .. } => *of = of.filter(|it| *it != link),
+                Pending::Attach { link: of, .. } | Pending::Judged { link: of, .. } => {
+                    *of = of.filter(|it| *it != link)
+                }
                 Pending::Join(joining) => {
                     joining.link = joining.link.filter(|it| *it != link);
                 }

@@ -24,6 +24,17 @@ impl Group {
         params: JoinParams,
     ) -> Result<(), Refusal> {
         let address = self.check_join(link, &params)?;
+        self.judge_first(now, (link, id), (params, address))
+    }
+
+    /// Asks the plane for a place of a worker that may join.
+    pub(super) fn place(
+        &mut self,
+        now: Time,
+        (link, id): (PeerLink, u64),
+        params: JoinParams,
+        address: SocketAddr,
+    ) -> Result<(), Refusal> {
         let at = &self.links[&link];
         let key = (at.peer.incarnation, at.names().to_vec(), address);
         let (holder, identity) = (at.holder.clone(), identity_of(at.names(), address));
@@ -158,19 +169,32 @@ impl Group {
     }
 
     fn refuse_join(&mut self, joining: Joining, error: &TableError, answers: &mut RouterAnswers) {
-        self.refused.joins.fetch_add(1, Ordering::Relaxed);
         let Joining { link, id, place, key, holder, .. } = joining;
         let number = place.worker;
         let is_held = self.held_workers.iter().any(|(_, held, ..)| *held == number);
         if !is_held && !self.is_joining(number) {
             self.hold_worker(number, key, holder);
         }
-        if let Some(at) = link.and_then(|link| self.links.get_mut(&link)) {
-            at.joining.remove(&id);
-        }
+        let Some(link) = link else {
+            self.refused.joins.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
         let detail = Text::new(&error.to_string());
-        let result = Err(Refusal { code: code(error), detail });
-        answers.extend(link.map(|link| (link, RouterAnswer::Join { id, result })));
+        self.answer_refused((link, id), Refusal { code: code(error), detail }, answers);
+    }
+
+    /// Says to a worker that it may not join.
+    pub(super) fn answer_refused(
+        &mut self,
+        (link, id): (PeerLink, u64),
+        refusal: Refusal,
+        answers: &mut RouterAnswers,
+    ) {
+        self.refused.joins.fetch_add(1, Ordering::Relaxed);
+        if let Some(at) = self.links.get_mut(&link) {
+            at.on_join_refused(id);
+        }
+        answers.push((link, RouterAnswer::Join { id, result: Err(refusal) }));
     }
 
     fn unlink_worker(&mut self, worker: &Worker, number: u16) {

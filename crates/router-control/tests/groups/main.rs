@@ -2,4 +2,5 @@
 
 mod calls;
 mod members;
+mod tables;
 mod world;

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use petasos_endpoint::{
     CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, GroupConfig, GroupId, Node,
-    NodeConfig, Payload, Request, RoutePolicy, Routing, ServeConfig, ServedGroupId, SessionId,
+    NodeConfig, Payload, Request, RoutePolicy, Routing, ServeConfig, ServedGroupId, SessionError,
+    SessionId,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router_control::{GroupSettings, RouterService};
 
+pub const BIND: u16 = 0;
 pub const ECHO: u16 = 1;
 pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,15 +37,23 @@ pub struct Router {
 impl Router {
     pub fn start(settings: GroupSettings) -> Router {
         let node = node(true);
-        let service = RouterService::start(&node, socket(), settings).expect("they are right");
+        let service = match settings.services.is_empty() {
+            true => RouterService::start(&node, socket(), settings),
+            false => RouterService::start_with_table(&node, socket(), socket(), settings),
+        };
+        let service = service.expect("they are right");
         let address = node.local_address().expect("it listens");
         Router { _node: node, service, address }
     }
 }
 
+/// What a worker answers to binds; `None`: nothing, ever.
+pub type Binds = Box<dyn Fn(&[u8]) -> Option<Vec<u8>>>;
+
 /// What a client or worker keeps.
 #[derive(Default)]
 pub struct State {
+    binds: Option<Binds>,
     pub answered: u64,
     pub handled: u64,
     pub errors: Vec<petasos_endpoint::CallError>,
@@ -71,11 +81,21 @@ fn echo(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
     }
 }
 
+fn bind(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
+    let answer = state.binds.as_ref().and_then(|binds| binds(&request.payload));
+    if let Some(answer) = answer {
+        cx.respond_with(request.handle, &answer);
+    }
+    if let Payload::Buffer(buf) = request.payload {
+        cx.free(buf);
+    }
+}
+
 pub struct Member<Id> {
     pub endpoint: Endpoint<State>,
     pub group: Id,
     pub made: u64,
-    _node: Node,
+    pub node: Node,
 }
 
 fn endpoint() -> (Endpoint<State>, Node) {
@@ -91,7 +111,7 @@ pub fn client(routers: &[SocketAddr]) -> Member<GroupId> {
     let (mut endpoint, node) = endpoint();
     let config = GroupConfig { routers: routers.to_vec(), ..GroupConfig::default() };
     let group = endpoint.open_group(&config).expect("it is attached to its node");
-    Member { endpoint, group, made: 0, _node: node }
+    Member { endpoint, group, made: 0, node }
 }
 
 pub fn worker(routers: &[SocketAddr]) -> Member<ServedGroupId> {
@@ -106,7 +126,36 @@ pub fn worker_that(
     let mut config = ServeConfig { routers: routers.to_vec(), bound: 8, ..ServeConfig::default() };
     change(&mut config);
     let group = endpoint.serve_group(&config).expect("it is attached to its node");
-    Member { endpoint, group, made: 0, _node: node }
+    Member { endpoint, group, made: 0, node }
+}
+
+/// A worker that listens and answers binds.
+pub fn worker_that_binds(
+    routers: &[SocketAddr],
+    binds: Binds,
+    change: impl FnOnce(&mut ServeConfig),
+) -> Member<ServedGroupId> {
+    worker_on(node(true), binds, routers, change)
+}
+
+/// A worker at a node that listens, which may have others. The router binds at any of them.
+pub fn worker_on(
+    node: Node,
+    binds: Binds,
+    routers: &[SocketAddr],
+    change: impl FnOnce(&mut ServeConfig),
+) -> Member<ServedGroupId> {
+    let state = State { binds: Some(binds), ..State::default() };
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), socket(), Clock::system(), state);
+    endpoint.register(BIND, bind);
+    endpoint.register(ECHO, echo);
+    endpoint.attach(&node).expect("the node runs");
+    let dial_port = node.local_address().map(|address| address.port());
+    let (routers, bound) = (routers.to_vec(), 8);
+    let mut config = ServeConfig { routers, bound, dial_port, ..ServeConfig::default() };
+    change(&mut config);
+    let group = endpoint.serve_group(&config).expect("it is attached to its node");
+    Member { endpoint, group, made: 0, node }
 }
 
 impl Member<GroupId> {
@@ -145,6 +194,12 @@ impl Member<GroupId> {
 }
 
 impl Member<ServedGroupId> {
+    /// Why it is no member of its only router's group.
+    pub fn failure(&mut self) -> Option<(SessionError, String)> {
+        let at = self.endpoint.context().served_routers(self.group);
+        at[0].failure.as_ref().map(|failure| (failure.error.clone(), failure.detail.clone()))
+    }
+
     pub fn is_member(&mut self) -> bool {
         let at = self.endpoint.context().served_routers(self.group);
         at.iter().all(|at| at.is_member && at.failure.is_none())
@@ -174,6 +229,8 @@ pub fn until(
 pub struct Wire {
     pub address: SocketAddr,
     streams: Arc<Mutex<Vec<TcpStream>>>,
+    /// What the router has said on all connections.
+    said: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Wire {
@@ -182,17 +239,25 @@ impl Wire {
         let address = listener.local_addr().expect("it is bound");
         let streams = Arc::new(Mutex::new(Vec::new()));
         let shared = streams.clone();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let record = said.clone();
         std::thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 let Ok(far) = TcpStream::connect(server) else { continue };
                 let clone = |it: &TcpStream| it.try_clone().expect("descriptors");
-                for (from, to) in [(clone(&near), clone(&far)), (clone(&far), clone(&near))] {
-                    std::thread::spawn(move || carry(from, to));
-                }
+                let (from, to, record) = (clone(&far), clone(&near), record.clone());
+                std::thread::spawn(move || carry(from, to, Some(&record)));
+                let (from, to) = (clone(&near), clone(&far));
+                std::thread::spawn(move || carry(from, to, None));
                 shared.lock().expect("nothing panics under it").extend([near, far]);
             }
         });
-        Wire { address, streams }
+        Wire { address, streams, said }
+    }
+
+    /// What the router has said so far, of which there was one connection.
+    pub fn said(&self) -> Vec<u8> {
+        self.said.lock().expect("nothing panics under it").clone()
     }
 
     /// Ends all connections that stand.
@@ -203,9 +268,12 @@ impl Wire {
     }
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream) {
+fn carry(mut from: TcpStream, mut to: TcpStream, record: Option<&Mutex<Vec<u8>>>) {
     let mut bytes = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if let Some(record) = record {
+            record.lock().expect("nothing panics under it").extend(&bytes[..count]);
+        }
         if to.write_all(&bytes[..count]).is_err() {
             break;
         }
