@@ -31,7 +31,8 @@ fn threads_without_a_runtime_share_a_channel() {
             });
         }
     });
-    assert_eq!(service.seen().begun, 400);
+    let begun = service.seen().begun;
+    assert!(begun == 400 || MAY_RUN_AGAIN && begun > 400, "{begun}");
 }
 
 #[test]

@@ -110,3 +110,23 @@ fn workers_come_and_drain_while_calls_run() {
     assert!(calls > 200, "{calls}");
     drop(last);
 }
+
+#[test]
+fn rt38_routers_come_and_go_while_calls_run() {
+    let service = Service::default();
+    let active = Router::start();
+    let standby = Router::standby();
+    let targets = format!("router://{},{}", active.address, standby.address);
+    let server = Server::builder().add(GreeterServer::new(service.clone()));
+    let server = server.listen("127.0.0.1:0").join(targets.as_str());
+    let _server = server.start().expect("loopback has ports");
+    until_served(&active.target());
+    until_served(&standby.target());
+    let begun = || service.seen().begun;
+    call_while(&targets, || {
+        until(|| begun() > 50);
+        drop(active);
+        let since = begun();
+        until(|| begun() > since + 50);
+    });
+}

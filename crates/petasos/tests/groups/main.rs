@@ -3,6 +3,8 @@
 //!
 //! Some modules are those of calls to servers; only the servers are others here.
 
+#[path = "../flaky/mod.rs"]
+mod flaky;
 #[path = "../flow/mod.rs"]
 mod flow;
 #[path = "../greeter/mod.rs"]
@@ -13,5 +15,6 @@ mod servers;
 #[path = "../calls/threads.rs"]
 mod threads;
 
+mod again;
 mod ends;
 mod routed;

@@ -19,9 +19,17 @@ impl Router {
         Router::with(GroupSettings::default())
     }
 
+    /// One that clients use only if there is no other.
     pub fn standby() -> Router {
         let active = Active { is_active: false, term: 0 };
         Router::with(GroupSettings { active, ..GroupSettings::default() })
+    }
+
+    /// One that gives at most this number of requests to a worker.
+    pub fn bounded(policy: &str) -> Router {
+        let mut settings = GroupSettings::default();
+        settings.plane.core.policy = policy.parse().expect("it is a policy");
+        Router::with(settings)
     }
 
     pub fn with(settings: GroupSettings) -> Router {

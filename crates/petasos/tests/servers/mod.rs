@@ -16,6 +16,9 @@ use crate::greeter::generated::{GreeterClient, GreeterServer};
 /// How long anything may take before a test gives up.
 pub const PATIENCE: Duration = Duration::from_secs(50);
 
+/// Whether methods without side effects may run more than once for one call.
+pub const MAY_RUN_AGAIN: bool = false;
+
 pub fn builder(service: &Service) -> ServerBuilder {
     Server::builder().add(GreeterServer::new(service.clone())).listen("127.0.0.1:0")
 }
