@@ -1,7 +1,7 @@
 //! The configuration: a group by options of the command line, or several by a file.
 //!
 //! A key of the file is the long name of an option, with `_` for `-`, so that each has one meaning
-//! and one check.
+//! and one check. An option that may be repeated is a list there, with its name in the plural.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct Options {
         value_name = "FILE",
         conflicts_with_all = [
             "listen", "data", "policy", "payload_bytes", "clients_max", "routers", "standby",
-            "plaintext",
+            "plaintext", "services", "binds",
         ]
     )]
     config: Option<PathBuf>,
@@ -67,6 +67,16 @@ struct GroupArguments {
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     routers: Vec<SocketAddr>,
 
+    /// Full name of a service, such as `package.Service`, that all workers serve; may be repeated.
+    /// Clients bind at the router, and workers have to fit the first one, and to listen
+    #[arg(long = "service", value_name = "NAME")]
+    services: Vec<String>,
+
+    /// Where packets of binds come, over UDP, with --service [default: any port of --listen's
+    /// address]
+    #[arg(long, value_name = "ADDRESS")]
+    binds: Option<SocketAddr>,
+
     /// Stand by: clients use another router as long as one says that it is active
     #[arg(long)]
     standby: bool,
@@ -93,6 +103,11 @@ pub struct GroupOptions {
     clients_max: u32,
     #[serde(default)]
     routers: Vec<SocketAddr>,
+    #[serde(default)]
+    services: Vec<String>,
+    /// Where packets of binds come.
+    #[serde(default)]
+    pub binds: Option<SocketAddr>,
     #[serde(default)]
     standby: bool,
     /// Whether it may listen beyond this host.
@@ -163,6 +178,8 @@ impl From<GroupArguments> for GroupOptions {
             payload_bytes: given.payload_bytes,
             clients_max: given.clients_max,
             routers: given.routers,
+            services: given.services,
+            binds: given.binds,
             standby: given.standby,
             plaintext: given.plaintext,
         }
@@ -180,7 +197,10 @@ impl GroupOptions {
         let core = Config { policy, ..PlaneConfig::default().core };
         let plane = PlaneConfig { core, payload_bytes, clients_max };
         let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
-        let routers = self.routers.clone();
-        Ok(GroupSettings { plane, routers, active, ..GroupSettings::default() })
+        if self.services.is_empty() && self.binds.is_some() {
+            return Err("binds: the group has no services to bind".to_owned());
+        }
+        let (routers, services) = (self.routers.clone(), self.services.clone());
+        Ok(GroupSettings { plane, routers, services, active, ..GroupSettings::default() })
     }
 }

@@ -42,7 +42,9 @@ impl Running {
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.groups.iter().map(|Group { service, listen, .. }| {
             let data = service.data_address();
-            format!("ready: attach and join at {listen}, packets at udp {data}")
+            let binds = service.bind_address().map(|binds| format!(", binds at udp {binds}"));
+            let binds = binds.unwrap_or_default();
+            format!("ready: attach and join at {listen}, packets at udp {data}{binds}")
         })
     }
 
@@ -61,7 +63,7 @@ impl Running {
             {
                 let has_failed = |group: &&Group| !group.service.is_running();
                 if let Some(group) = self.groups.iter().find(has_failed) {
-                    return Err(format!("group at {}: its packets' thread failed", group.listen));
+                    return Err(format!("group at {}: one of its threads failed", group.listen));
                 }
             }
             self.groups.iter().for_each(|group| group.node.drain());
@@ -101,16 +103,32 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     };
     let node = Node::start(config).map_err(|error| error.to_string())?;
     let listen = node.local_address().expect("it listens");
-    let data = group.data.unwrap_or(SocketAddr::new(listen.ip(), 0));
-    let is_exposed = !data.ip().to_canonical().is_loopback() && !group.plaintext;
-    if is_exposed {
-        return Err(format!("packets at {data} would be in plaintext; --plaintext allows that"));
-    }
-    if data.ip().is_loopback() && !listen.ip().is_loopback() {
-        return Err(format!("members beyond this host cannot send packets to {data}"));
-    }
-    let io = UdpIo::bind(data, UdpConfig::default())
-        .map_err(|error| format!("packets cannot come to {data}: {error}"))?;
-    let service = RouterService::start(&node, io, settings).map_err(|error| error.to_string())?;
+    let io = socket("packets", group.data, listen, group.plaintext)?;
+    let service = if settings.services.is_empty() {
+        RouterService::start(&node, io, settings)
+    } else {
+        let bind_io = socket("binds", group.binds, listen, group.plaintext)?;
+        RouterService::start_with_table(&node, io, bind_io, settings)
+    };
+    let service = service.map_err(|error| error.to_string())?;
     Ok(Group { service, node, listen })
+}
+
+/// A socket for what members of a group send, by default at any port of its control address.
+fn socket(
+    what: &str,
+    address: Option<SocketAddr>,
+    listen: SocketAddr,
+    plaintext: bool,
+) -> Result<UdpIo, String> {
+    let address = address.unwrap_or(SocketAddr::new(listen.ip(), 0));
+    let is_exposed = !address.ip().to_canonical().is_loopback() && !plaintext;
+    if is_exposed {
+        return Err(format!("{what} at {address} would be in plaintext; --plaintext allows that"));
+    }
+    if address.ip().is_loopback() && !listen.ip().is_loopback() {
+        return Err(format!("members beyond this host cannot send {what} to {address}"));
+    }
+    UdpIo::bind(address, UdpConfig::default())
+        .map_err(|error| format!("{what} cannot come to {address}: {error}"))
 }

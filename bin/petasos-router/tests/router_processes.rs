@@ -270,6 +270,26 @@ fn sigterm_lets_members_go_elsewhere_before_the_process_ends() {
     assert!(first.child.wait().expect("it is our child").success());
 }
 
+#[test]
+fn rt31_a_router_with_services_says_where_binds_come_and_asks_workers_to_listen() {
+    let of_two = ["--listen", "127.0.0.1:0", "--service", "shop.Cart", "--service", "shop.Stock"];
+    let (process, address) = router(&of_two);
+    let binds = process.ready.split("binds at udp ").nth(1).expect("it says where");
+    let binds: SocketAddr = binds.trim().parse().expect("an address");
+    assert!(binds.ip() == LOCALHOST && binds.port() != 0);
+    let (without, _) = router(&["--listen", "127.0.0.1:0"]);
+    assert!(!without.ready.contains("binds"), "{}", without.ready);
+    let node = Node::start(NodeConfig::default()).expect("threads are to be had");
+    let mut worker = endpoint(&node);
+    let config = ServeConfig { routers: vec![address], ..ServeConfig::default() };
+    let group = worker.serve_group(&config).expect("the node runs");
+    let is_refused = |_: &mut Calls, cx: &mut Context<Calls>| {
+        let at = cx.served_routers(group);
+        at[0].failure.as_ref().is_some_and(|failure| failure.detail.contains("dial port"))
+    };
+    assert!(worker.run_for(PATIENCE, is_refused), "it has no dial port");
+}
+
 fn refused(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_petasos-router"));
     let output = command.args(arguments).output().expect("it starts");
@@ -298,6 +318,15 @@ fn what_is_wrong_is_said() {
         (refused(&["--routers", "127.0.0.1:0", "--listen", "127.0.0.1:0"]), "routers"),
         (of_file("[[group]]\nlisten = \"127.0.0.1:0\"\npolice = \"jsq\""), "police"),
         (of_file("[[group]]\npolicy = \"jsq\""), "listen"),
+        (refused(&["--service", "", "--listen", "127.0.0.1:0", "--check"]), "services: ``"),
+        (refused(&["--service", "a.B", "--service", "a.B", "--listen", "127.0.0.1:0"]), "twice"),
+        (refused(&["--binds", "127.0.0.1:0", "--listen", "127.0.0.1:0"]), "no services"),
+        (
+            refused(&["--service", "a.B", "--binds", "0.0.0.0:0", "--listen", "127.0.0.1:0"]),
+            "binds at 0.0.0.0:0 would be in plaintext",
+        ),
+        (refused(&["--config", "a", "--service", "a.B"]), "--service"),
+        (of_file("[[group]]\nlisten = \"127.0.0.1:0\"\nservices = [\"/a\"]"), "`/a`"),
     ];
     for (said, wanted) in cases {
         assert!(said.contains(wanted), "{said:?} has no {wanted:?}");
