@@ -65,7 +65,7 @@ impl Loop {
 
     /// Joins a group of workers.
     pub(crate) fn join(&self, config: ServeConfig) -> Result<(), LoopError> {
-        self.runtime.join(config).map(drop)
+        self.runtime.join(config)
     }
 
     /// Makes a loop that serves through the managed service of this host, which lets others call it

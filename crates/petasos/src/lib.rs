@@ -44,7 +44,9 @@ pub use intercept::{Interceptor, Metrics};
 pub use petasos_call::balance::Balance;
 pub use petasos_call::policy;
 pub use petasos_call::{Code, Codec, Metadata, MetadataError, Status, TraceContext};
-pub use petasos_endpoint::{Credentials, Pem, PemFiles, RoutePolicy, Routing, TlsConfig};
+pub use petasos_endpoint::{
+    AtRouter, Credentials, Pem, PemFiles, RoutePolicy, RouterFailure, Routing, TlsConfig,
+};
 #[cfg(feature = "grpc")]
 pub use petasos_grpc as grpc;
 pub use petasos_macros::message;

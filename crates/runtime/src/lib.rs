@@ -30,6 +30,7 @@ mod due;
 mod ending;
 mod handle;
 pub mod head;
+mod joined;
 pub mod keys;
 mod lease;
 pub mod local;

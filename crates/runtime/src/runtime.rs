@@ -11,7 +11,7 @@ use std::sync::Arc;
 use petasos_base::{Clock, Time, random_seed};
 use petasos_endpoint::{
     Backend, Endpoint, EndpointConfig, MethodNames, NoPackets, Node, NodeConfig, NodeError,
-    Polling, ServeConfig, ServedGroupId,
+    Polling, ServeConfig,
 };
 use petasos_managed::ServiceConfig;
 use petasos_rpc::descriptors::ServiceRef;
@@ -285,7 +285,7 @@ impl Runtime {
     ///
     /// # Panics
     /// While the loop turns.
-    pub fn join(&self, config: ServeConfig) -> Result<ServedGroupId, LoopError> {
+    pub fn join(&self, config: ServeConfig) -> Result<(), LoopError> {
         let mut endpoint = self.endpoint.borrow_mut();
         let numbers = (1..).zip(&endpoint.state().parts.slow.names);
         let numbers: HashMap<_, u16> = numbers.map(|(at, names)| (names.clone(), at)).collect();
@@ -293,7 +293,9 @@ impl Runtime {
             numbers.get(&(Arc::from(service), Arc::from(method))).copied()
         };
         let config = ServeConfig { methods: Some(MethodNames::new(find)), ..config };
-        Ok(endpoint.serve_group(&config)?)
+        let group = endpoint.serve_group(&config)?;
+        self.local.joined.add(group);
+        Ok(())
     }
 
     /// Accepts sessions and answers binds from now on, even if nothing is served yet.

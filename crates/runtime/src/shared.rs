@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use core::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_call::Status;
-use petasos_endpoint::{Notifier, ServerSessionId};
+use petasos_endpoint::{AtRouter, Notifier, ServerSessionId};
 use petasos_managed::ProgramBuffers;
 use petasos_rpc::peer::Peer;
 use petasos_rpc::settings::ChannelInfo;
@@ -46,6 +47,8 @@ pub enum Command {
     Timer { timeout: Duration, remote: Arc<RemoteCompletion> },
     /// A channel's name has been looked up.
     Resolved { channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>> },
+    /// Say what the loop has at the routers of the groups that it has joined.
+    Routers(Sender<Vec<AtRouter>>),
     /// Shut down, with this grace period for handlers.
     Stop { grace: Duration },
 }

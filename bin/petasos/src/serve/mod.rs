@@ -9,7 +9,7 @@ mod typed;
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
 use core::time::Duration;
@@ -107,7 +107,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     output::answer(format!("listening on {address}").as_bytes())?;
     typed.iter().try_for_each(typed::announce)?;
-    let outcome = wait(&end);
+    let outcome = wait(&end, typed.as_ref());
     // Pairs with the load in `serve`: an endpoint that the drain wakes sees the flag.
     stopping.store(true, Ordering::Release);
     node.drain();
@@ -122,8 +122,20 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 /// The reason for the end.
 type End = Result<&'static str, Failure>;
 
-fn wait(end: &Receiver<End>) -> Result<(), Failure> {
-    let reason = end.recv().expect("the signal thread keeps a sender")?;
+/// How often to look whether the server's routers have said something.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn wait(end: &Receiver<End>, typed: Option<&typed::Typed>) -> Result<(), Failure> {
+    let mut memberships = typed.and_then(typed::Typed::memberships);
+    let reason = loop {
+        let Some(memberships) = &mut memberships else { break end.recv() };
+        match end.recv_timeout(LOOK) {
+            Err(RecvTimeoutError::Timeout) => memberships.report(),
+            Err(RecvTimeoutError::Disconnected) => break Err(RecvError),
+            Ok(reason) => break Ok(reason),
+        }
+    };
+    let reason = reason.expect("the signal thread keeps a sender")?;
     output::note(&format!("petasos: {reason}: finishing what has begun"));
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! their schema. They run in a separate server, because the methods of the plain services have
 //! fixed numbers that clients choose.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use clap::Args;
@@ -25,12 +26,17 @@ pub(super) struct TypedArgs {
     /// The same for gRPC clients. With --tls-cert it is TLS, and clients need certificates.
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     grpc: Option<SocketAddr>,
+    /// Join a group of workers by its routers, as router://HOST:PORT[,HOST:PORT...]: calls to the
+    /// group come to the typed services as well.
+    #[arg(long, value_name = "ROUTERS", requires = "typed")]
+    join: Option<String>,
 }
 
 /// A running server, and the URL scheme of its gRPC port.
 pub(super) struct Typed {
     server: Server,
     grpc_scheme: &'static str,
+    has_joined: bool,
 }
 
 impl TypedArgs {
@@ -47,13 +53,16 @@ impl TypedArgs {
         if let Some(address) = self.typed {
             server = server.listen(address);
         }
+        if let Some(group) = &self.join {
+            server = server.join(group.as_str());
+        }
         let tls = security.of_grpc_server()?;
         let grpc_scheme = if tls.is_some() { "grpcs" } else { "grpc" };
         if let Some(address) = self.grpc {
             server = server.grpc(address, config(tls));
         }
         let server = server.start().map_err(not_started)?;
-        Ok(Some(Typed { server, grpc_scheme }))
+        Ok(Some(Typed { server, grpc_scheme, has_joined: self.join.is_some() }))
     }
 }
 
@@ -66,13 +75,42 @@ fn config(tls: Option<ServerTls>) -> GrpcConfig {
 fn not_started(error: StartError) -> Failure {
     Failure::with_advice(
         format!("the typed server does not start: {error}"),
-        "check --typed, --grpc and the options about security",
+        "check --typed, --grpc, --join and the options about security",
     )
+}
+
+/// What the server's routers have said, as far as it was printed.
+pub(super) struct Memberships<'a> {
+    server: &'a Server,
+    reported: BTreeMap<SocketAddr, String>,
+}
+
+impl Typed {
+    /// What is to be reported of the group that the server joins, if it does.
+    pub(super) fn memberships(&self) -> Option<Memberships<'_>> {
+        self.has_joined.then(|| Memberships { server: &self.server, reported: BTreeMap::new() })
+    }
+}
+
+impl Memberships<'_> {
+    /// Prints what has changed.
+    pub(super) fn report(&mut self) {
+        for at in self.server.routers() {
+            let text = match (at.is_member, at.failure) {
+                (true, _) => format!("joined the group of router {}", at.router),
+                (false, Some(why)) => format!("not in the group of router {}: {why}", at.router),
+                (false, None) => continue,
+            };
+            if self.reported.insert(at.router, text.clone()).as_ref() != Some(&text) {
+                output::note(&format!("petasos: {text}"));
+            }
+        }
+    }
 }
 
 /// Prints the addresses.
 pub(super) fn announce(typed: &Typed) -> Result<(), Failure> {
-    let Typed { server, grpc_scheme } = typed;
+    let Typed { server, grpc_scheme, .. } = typed;
     let datagrams = server.local_address().map(|address| format!("petasos://{address}"));
     let grpc = server.grpc_address().map(|address| format!("{grpc_scheme}://{address}"));
     let mut targets = datagrams.into_iter().chain(grpc);

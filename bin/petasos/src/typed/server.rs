@@ -12,8 +12,9 @@ use petasos_cli::security::SecurityArgs;
 /// The server, and how to call it.
 #[derive(Args)]
 pub struct ServerArgs {
-    /// The server: HOST:PORT or petasos://HOST:PORT over datagrams; grpc://HOST:PORT over HTTP/2,
-    /// grpcs://HOST:PORT over HTTP/2 with TLS.
+    /// The server: HOST:PORT or petasos://HOST:PORT over datagrams; router://HOST:PORT a group of
+    /// workers, by its router; grpc://HOST:PORT over HTTP/2, grpcs://HOST:PORT over HTTP/2 with
+    /// TLS.
     #[arg(value_name = "ADDRESS")]
     pub address: String,
     /// Send this with each call; may be repeated.

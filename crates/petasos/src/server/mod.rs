@@ -20,9 +20,9 @@ mod signals;
 use core::fmt;
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
-use petasos_endpoint::Node;
+use petasos_endpoint::{AtRouter, Node};
 
 pub use builder::{Placement, ServerBuilder};
 pub use ended::Ended;
@@ -72,6 +72,17 @@ impl Server {
     /// workers and on the gRPC port are not counted.
     pub fn slow_turns(&self) -> SlowTurns {
         SlowCounts::sum(self.loops.iter().map(|runtime| &runtime.slow))
+    }
+
+    /// What the server has at the routers of the groups that it joins: an entry for each loop and
+    /// router. Waits for a turn of each loop; loops that have ended have none.
+    pub fn routers(&self) -> Vec<AtRouter> {
+        let (tell, told) = mpsc::channel();
+        for runtime in &self.loops {
+            runtime.send(Command::Routers(tell.clone()));
+        }
+        drop(tell);
+        told.into_iter().flatten().collect()
     }
 
     /// Shuts the server down: it accepts no more sessions and calls, lets running calls finish for

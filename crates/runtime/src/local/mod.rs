@@ -23,6 +23,7 @@ use petasos_rpc::current::{self, LoopContext};
 use super::calls::{Calls, Waiter};
 use super::channels::Channels;
 use super::head::{CallHead, NewCall};
+use super::joined::JoinedGroups;
 use super::keys::CallKey;
 use super::relayed::Relay;
 use super::remote::{Outcome, RemoteCompletion};
@@ -72,6 +73,7 @@ pub struct Local {
     pub streams: RefCell<Streams>,
     pub(crate) watches: RefCell<Watches>,
     pub(crate) timers: RefCell<Timers>,
+    pub(crate) joined: JoinedGroups,
     pub(crate) ready: RefCell<Vec<Task>>,
     /// The task that is being polled, and the data pointer of its waker, by which an awaited call
     /// recognizes its task.
@@ -130,6 +132,7 @@ impl Local {
             streams: RefCell::default(),
             watches: RefCell::default(),
             timers: RefCell::default(),
+            joined: JoinedGroups::default(),
             ready: RefCell::default(),
             polling: Cell::new((Task::NONE, core::ptr::null())),
             deadline: Cell::new(Time::NEVER),
@@ -358,6 +361,7 @@ impl Local {
                 Command::Begin(call) => self.begin_remote(*call),
                 Command::Move { call, remote } => self.move_to_remote(call, remote),
                 Command::Timer { timeout, remote } => self.add_timer(timeout, &remote),
+                Command::Routers(asker) => self.joined.ask(asker),
                 Command::Stop { grace } => {
                     self.stopped.set(Some(grace));
                     self.main_woken.set(true);

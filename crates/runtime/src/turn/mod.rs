@@ -70,6 +70,9 @@ pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) ->
     if local.shared.has_commands() {
         local.run_commands();
     }
+    if local.joined.is_asked() {
+        local.joined.answer(cx);
+    }
     let is_managed = local.managed.is_on();
     let has_received = is_managed && managed::receive(dispatcher, cx);
     if dispatcher.parts.deadlines.is_due(now) {
