@@ -242,13 +242,13 @@ fn rt31_workers_that_do_not_answer_are_refused_in_time_while_others_join() {
     let never = || -> Binds { Box::new(|_| None) };
     let with_port =
         |port| worker_that_binds(&[router.address], never(), |it| it.dial_port = Some(port));
+    let clock = Clock::system();
+    let begun = clock.now();
     let mut workers = vec![
         worker_that_binds(&[router.address], never(), |_| {}),
         with_port(mute_port),
         with_port(closed_port),
     ];
-    let clock = Clock::system();
-    let begun = clock.now();
     let (_, detail) = refused(&mut workers, 2);
     assert!(detail.contains("cannot dial"), "{detail}");
     workers.push(worker_of(router.address, "first.proto"));
@@ -264,6 +264,31 @@ fn rt31_workers_that_do_not_answer_are_refused_in_time_while_others_join() {
     }
     assert!(clock.now() - begun >= Duration::from_secs(2), "they had two seconds");
     assert!(workers[3].is_member());
+}
+
+#[test]
+fn rt31_a_worker_that_is_gone_while_it_is_judged_is_forgotten() {
+    let router = router();
+    let is_asked = |workers: &mut [Member<ServedGroupId>]| workers[0].endpoint.state().bound == 1;
+    let never: Binds = Box::new(|_| None);
+    let mut workers = vec![worker_that_binds(&[router.address], never, |_| {})];
+    until(&mut [], &mut workers, |_, workers| is_asked(workers));
+    drop(workers);
+    // Of this one only the connection breaks. It is accepted after that, for nobody, and joins by
+    // the next one.
+    let wire = Wire::to(router.address);
+    let mut workers = vec![worker_of(wire.address, "first.proto")];
+    until(&mut [], &mut workers, |_, workers| is_asked(workers));
+    wire.cut();
+    std::thread::sleep(Duration::from_millis(1500));
+    joined(&mut workers, 0);
+    // Nobody hears the verdicts on those that are gone.
+    let clock = Clock::system();
+    let end = clock.now() + Duration::from_millis(2500);
+    until(&mut [], &mut workers, |_, _| clock.now() > end);
+    assert!(workers[0].is_member() && router.service.is_running());
+    workers.push(worker_of(router.address, "first.proto"));
+    joined(&mut workers, 1);
 }
 
 #[test]
@@ -352,7 +377,7 @@ fn rt31_a_worker_is_told_the_whole_table_before_it_has_joined_and_once() {
 /// A service whose methods' names do not fit into one message.
 fn wide_schema() -> Schema {
     let mut text = "syntax = \"proto3\";\npackage wide;\nmessage M {}\nservice Wide {\n".to_owned();
-    for at in 0..100 {
+    for at in 0..4000 {
         text += &format!("  rpc Method{at:0>200}(M) returns (M);\n");
     }
     text += "}\n";

@@ -54,6 +54,8 @@ pub type Binds = Box<dyn Fn(&[u8]) -> Option<Vec<u8>>>;
 #[derive(Default)]
 pub struct State {
     binds: Option<Binds>,
+    /// Binds that have arrived.
+    pub bound: u64,
     pub answered: u64,
     pub handled: u64,
     pub errors: Vec<petasos_endpoint::CallError>,
@@ -82,6 +84,7 @@ fn echo(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
 }
 
 fn bind(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
+    state.bound += 1;
     let answer = state.binds.as_ref().and_then(|binds| binds(&request.payload));
     if let Some(answer) = answer {
         cx.respond_with(request.handle, &answer);
