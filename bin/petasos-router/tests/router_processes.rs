@@ -1,8 +1,9 @@
 //! Routers and workers that are processes, and are killed.
 
-use std::io::{BufRead, BufReader};
+mod support;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use petasos_endpoint::{
@@ -10,6 +11,7 @@ use petasos_endpoint::{
     GroupId, Node, NodeConfig, Payload, Request, Routing, ServeConfig,
 };
 use petasos_netio_udp::{UdpConfig, UdpIo};
+use support::{Process, router};
 
 const ECHO: u16 = 1;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -67,49 +69,6 @@ fn child_worker() {
     println!("worker: ready");
     // It ends when its parent has, or after a while.
     worker.run_for(Duration::from_secs(120), |_, _| false);
-}
-
-/// A child that is killed when the test ends.
-struct Process {
-    child: Child,
-    /// The line that says that it is ready.
-    ready: String,
-}
-
-impl Process {
-    fn start(mut command: Command, ready: &str) -> Process {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
-        let mut child = child.expect("it starts");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let mut lines = lines.map_while(Result::ok);
-        let ready = lines.find(|line| line.contains(ready)).expect("it says that it is ready");
-        // What it says later is read, so that it does not wait.
-        std::thread::spawn(move || lines.for_each(drop));
-        Process { child, ready }
-    }
-
-    /// SIGKILL.
-    fn kill(&mut self) {
-        self.child.kill().expect("it is our child");
-        self.child.wait().expect("it is our child");
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A router, and its control address.
-fn router(arguments: &[&str]) -> (Process, SocketAddr) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_petasos-router"));
-    command.args(arguments);
-    let process = Process::start(command, "ready");
-    let address = process.ready.split("join at ").nth(1).expect("it says where");
-    let address = address.split(',').next().expect("it says where").parse().expect("an address");
-    (process, address)
 }
 
 fn worker(routers: &[SocketAddr]) -> Process {

@@ -245,16 +245,22 @@ impl CalledGroup {
     }
 
     /// The attachment that calls should go by (RT38): one whose packets are answered, as far as is
-    /// known; of these the router that is said to be active with the
-    /// greatest term, of equal ones the latest; before it any whose connection stands and that does
-    /// not drain, since what asks by another may wait for nothing. Among equals the one that is
-    /// used: who comes and goes does not pull all calls to itself.
-    pub(crate) fn best(&self, now: Time) -> Option<SessionId> {
+    /// known; of these the router that is said to be active with the greatest term, of equal ones
+    /// the latest; before it any whose connection stands and that does not drain, since what asks
+    /// by another may wait for nothing, and any whose router knows a worker: one that has just
+    /// started does not. Among equals the one that is used: who comes and goes does not pull all
+    /// calls to itself.
+    pub(crate) fn best(
+        &self,
+        now: Time,
+        has_workers: impl Fn(SessionId) -> bool,
+    ) -> Option<SessionId> {
         let usable = self.attached.iter().filter(|it| it.has_roster);
         let best = usable.max_by_key(|it| {
             let is_used = Some(it.session) == self.used;
             let is_answered = it.silent_until <= now;
-            (it.is_connected && !it.is_draining, is_answered, it.active, is_used)
+            let is_open = it.is_connected && !it.is_draining;
+            (is_open, has_workers(it.session), is_answered, it.active, is_used)
         });
         best.map(|it| it.session)
     }

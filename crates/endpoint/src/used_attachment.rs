@@ -10,11 +10,17 @@ impl<S> Endpoint<S> {
     /// (RT38). One that has another attachment with its router in its place has ended.
     pub(crate) fn use_best(&mut self, group: GroupId) {
         let now = self.cx.core.now;
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let (Some(best), used) = (at.best(now), at.used) else { return };
+        let core = &self.cx.core;
+        let has_workers =
+            |session| core.group_attachment(session).is_some_and(|it| it.workers_count() > 0);
+        let at = core.outside.groups.called.iter().find(|it| it.id == group);
+        let Some((Some(best), used)) = at.map(|at| (at.best(now, has_workers), at.used)) else {
+            return;
+        };
         if used == Some(best) {
             return self.end_replaced(group);
         }
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         at.used = Some(best);
         if let Some(used) = used {
             self.change_attachment(group, used, best);

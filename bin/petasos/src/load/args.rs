@@ -94,7 +94,7 @@ pub struct LoadArgs {
 }
 
 const ADDRESS_HELP: &str = "The server: HOST:PORT or petasos://HOST:PORT over datagrams; \
-                            grpc://HOST:PORT or grpcs://HOST:PORT; http://HOST:PORT/PATH; \
+                            router://HOST:PORT a group, by its router; grpc://HOST:PORT or grpcs://HOST:PORT; http://HOST:PORT/PATH; \
                             redis://HOST:PORT";
 
 /// When requests are sent.

@@ -10,6 +10,8 @@ use super::{raw, tcp, typed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     Petasos,
+    /// A group of workers, by its routers.
+    Router,
     Grpc,
     Http,
     Redis,
@@ -38,6 +40,7 @@ impl<'a> Connector<'a> {
             Scheme::Http => ("http", Kind::Http(tcp::Web::new(args)?)),
             Scheme::Redis => ("redis", Kind::Redis(tcp::Redis::new(args)?)),
             Scheme::Grpc => ("grpc", Kind::Typed(typed::Call::new(args, false)?)),
+            Scheme::Router => ("router", Kind::Typed(typed::Call::new(args, true)?)),
             Scheme::Petasos => (
                 "petasos",
                 match raw::Call::new(args)? {
@@ -63,12 +66,13 @@ impl<'a> Connector<'a> {
 fn scheme(address: &str) -> Result<Scheme, Failed> {
     match address.split_once("://").map(|(scheme, _)| scheme) {
         None | Some("petasos") => Ok(Scheme::Petasos),
+        Some("router") => Ok(Scheme::Router),
         Some("grpc" | "grpcs" | "grpc+unix") => Ok(Scheme::Grpc),
         Some("http") => Ok(Scheme::Http),
         Some("redis") => Ok(Scheme::Redis),
         Some(other) => {
             Err(Failed::new(format!("`{other}://` is nothing that load can be sent to"))
-                .with_advice("give petasos://, grpc://, grpcs://, http:// or redis://"))
+                .with_advice("give petasos://, router://, grpc://, grpcs://, http:// or redis://"))
         }
     }
 }
@@ -82,6 +86,7 @@ mod tests {
         for (address, expected) in [
             ("localhost:7411", Scheme::Petasos),
             ("petasos://a:1,b:2", Scheme::Petasos),
+            ("router://a:1,b:2", Scheme::Router),
             ("grpcs://a:1", Scheme::Grpc),
             ("http://a/b", Scheme::Http),
             ("redis://a", Scheme::Redis),
