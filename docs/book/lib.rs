@@ -1,7 +1,7 @@
 //! The book, whose chapters are in `src/`: each block of Rust in them is a documentation test.
 //!
 //! What is here beside the chapters is what their hidden lines use: generated code of the service
-//! `guide.Notebook` in two versions, a server of it, and certificates.
+//! `guide.Notebook` in two versions, a server of it, a router, and certificates.
 //!
 //! Boundary rule: the chapters use nothing that a user of the facade could not.
 
@@ -13,8 +13,10 @@ use petasos::{Server, block_on};
 
 pub mod certificates;
 mod notes;
+mod routers;
 
 pub use notes::{NewerNotes, Notes};
+pub use routers::{Router, until};
 
 /// What `petasos-codegen` makes of `protos/guide.proto`.
 pub mod guide {

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
 use petasos::{Channel, Request, Response, Server, Status, block_on};
+use petasos_base::Clock;
+use petasos_base::sync::{AtomicBool, Ordering};
 use support::{Process, router};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -68,19 +69,21 @@ struct Seen {
 fn call_while(group: &str, happens: impl FnOnce(&dyn Fn(u64))) -> Seen {
     let client = GreeterClient::new(block_on(Channel::connect(group)).expect("a router is there"));
     let (seen, is_over) = (Mutex::new(Seen::default()), AtomicBool::new(false));
+    let clock = Clock::system();
     let calls = || seen.lock().expect("no call panics").echoed.len() as u64;
     std::thread::scope(|scope| {
         for thread in 0..3 {
             let (client, seen, is_over) = (&client, &seen, &is_over);
             scope.spawn(move || {
+                let clock = Clock::system();
                 for call in 0.. {
                     if is_over.load(Ordering::Relaxed) {
                         break;
                     }
-                    let since = Instant::now();
+                    let since = clock.now();
                     let greeted = Request::new(Name::new()).with_timeout(PATIENCE);
                     block_on(client.greet(greeted)).expect("it may run again, so none fails");
-                    let longest = since.elapsed();
+                    let longest = clock.now() - since;
                     let sent = format!("{thread}-{call}");
                     let mut blob = Blob::new();
                     blob.edit().set_bytes(sent.as_bytes());
@@ -93,9 +96,9 @@ fn call_while(group: &str, happens: impl FnOnce(&dyn Fn(u64))) -> Seen {
             });
         }
         happens(&|more| {
-            let (begin, end) = (calls(), Instant::now() + PATIENCE);
+            let (begin, end) = (calls(), clock.now() + PATIENCE);
             while calls() < begin + more {
-                assert!(Instant::now() < end, "calls go on: {} after {begin}", calls());
+                assert!(clock.now() < end, "calls go on: {} after {begin}", calls());
                 std::thread::sleep(Duration::from_millis(1));
             }
         });

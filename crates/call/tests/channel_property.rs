@@ -46,7 +46,9 @@ struct World {
 
 impl World {
     fn new(balance: Balance, streams: bool, resolves: bool, seed: u64) -> World {
-        let config = ChannelConfig { balance, streams, resolves, waiting_max: 500 };
+        let sessions_max = [1, 3, SESSIONS_MAX][seed as usize % 3];
+        let waiting_max = 500;
+        let config = ChannelConfig { balance, streams, resolves, waiting_max, sessions_max };
         World {
             core: ChannelCore::new(config),
             rng: Rng::new(seed),

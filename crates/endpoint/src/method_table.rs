@@ -17,7 +17,9 @@ const NO_METHOD: u16 = u16::MAX;
 /// Finds the number of a worker's own method by the names of its service and of itself. `None`: the
 /// worker does not have it.
 #[derive(Clone)]
-pub struct MethodNames(Arc<dyn Fn(&str, &str) -> Option<u16> + Send + Sync>);
+pub struct MethodNames(Arc<Find>);
+
+type Find = dyn Fn(&str, &str) -> Option<u16> + Send + Sync;
 
 impl MethodNames {
     /// Names that `find` finds. It is called when a router has told its table, not for requests.

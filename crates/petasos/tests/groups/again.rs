@@ -2,10 +2,10 @@
 //! and calls that may not run twice.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use petasos::{Channel, Code, Request, Response, Server, Status, block_on};
+use petasos_base::sync::{AtomicBool, AtomicU64, Ordering};
 
 use crate::flaky::{Act, Flaky, config, fail, retries};
 use crate::greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};

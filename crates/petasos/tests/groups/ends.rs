@@ -1,9 +1,9 @@
 //! Groups without workers, targets without routers, and workers and routers that come and go.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use petasos::{Channel, Code, ConnectError, Join, Request, Server, StartError, Status, block_on};
+use petasos_base::sync::{AtomicBool, Ordering};
 
 use crate::flow::generated::FlowClient;
 use crate::greeter::generated::{GreeterClient, GreeterServer};

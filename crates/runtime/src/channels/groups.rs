@@ -111,9 +111,9 @@ impl Channels {
             Some((attachment, router)) => Ok(GroupStep::Dial(attachment, router)),
             None => {
                 let routers = cx.group_routers(group);
-                let failed = routers.iter().map(|at| (at.router, at.failure.as_ref()));
+                let mut failed = routers.iter().map(|at| (at.router, at.failure.as_ref()));
                 let is_any_left = failed.clone().any(|(_, failure)| failure.is_none());
-                match failed.last() {
+                match failed.next_back() {
                     Some((router, Some(failure))) if !is_any_left => {
                         Err(format!("router {router}: {failure}"))
                     }
