@@ -321,6 +321,11 @@ impl ChannelCore {
         self.peer(peer).map_or(0, |peer| peer.sessions().count())
     }
 
+    /// Whether calls fail, unless they wait for a server to be ready.
+    pub fn is_failing(&self) -> bool {
+        self.failing.is_some()
+    }
+
     /// Whether a session is there and gets calls.
     pub fn is_open(&self, session: SessionIndex) -> bool {
         let peer = self.peers.get(session.peer as usize);

@@ -17,7 +17,7 @@ use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, MemberRequest,
 use crate::error::SessionError;
 use crate::group_members::{
     AtRouter, Attached, CalledGroup, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError, OUTLIVE,
-    OUTLIVE_ENDED, ROUTERS_AFTER, WORN_AFTER,
+    OUTLIVE_ENDED, Places, ROUTERS_AFTER, WORN_AFTER,
 };
 use crate::mail::{Command, Enrolment, GroupCommand};
 use crate::router_list::{
@@ -97,6 +97,7 @@ impl<S> Endpoint<S> {
             used: None,
             former: Vec::new(),
             told_at: Time::ZERO,
+            places: Places::default(),
         });
         addresses.into_iter().for_each(|router| self.ask_to_attach(id, router, Duration::ZERO));
         if self.cx.core.outside.groups.called(id).is_some_and(|group| group.inboxes.is_empty()) {
@@ -193,6 +194,7 @@ impl<S> Endpoint<S> {
             active,
             routers,
             is_draining,
+            placed,
             ended,
             ..
         }) = inbox.map(|(_, inbox)| inbox.take())
@@ -224,7 +226,14 @@ impl<S> Endpoint<S> {
                 self.on_called_routers(group, (enrolment, router), &told);
             }
         }
+        let at = self.cx.core.outside.groups.called(group);
+        if let (Some(at), Some(placed)) = (at, placed) {
+            at.places.hear(enrolment, placed);
+        }
         if let Some(ended) = ended {
+            if let Some(at) = self.cx.core.outside.groups.called(group) {
+                at.places.forget(enrolment);
+            }
             self.on_attachment_ended(group, enrolment, ended);
         }
         self.use_best(group);
@@ -423,6 +432,7 @@ impl<S> Endpoint<S> {
     fn give_attachment_up(&mut self, group: GroupId, enrolment: EnrolmentId) {
         self.command_group(GroupCommand::Withdraw { enrolment });
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        at.places.forget(enrolment);
         at.inboxes.retain(|(id, _)| *id != enrolment);
         let Some(place) = at.attached.iter().position(|it| it.enrolment == enrolment) else {
             return;

@@ -12,9 +12,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use petasos_control::{
-    Active, AttachGrant, AttachParams, DataAddress, JoinGrant, JoinParams, Table,
+    Active, AttachGrant, AttachParams, DataAddress, JoinGrant, JoinParams, PlaceGrant, Table,
 };
 use petasos_tls::Identity;
+use petasos_wire::RoutePolicy;
 
 use crate::error::SessionError;
 
@@ -26,6 +27,15 @@ pub(crate) type EnrolmentId = u64;
 pub(crate) enum MemberRequest {
     Attach(AttachParams),
     Join(JoinParams),
+}
+
+/// Which worker an endpoint wants to be placed at (RT37).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlaceWish {
+    pub(crate) policy: RoutePolicy,
+    pub(crate) key_hash: u32,
+    /// A worker that has just failed.
+    pub(crate) avoid: Option<u16>,
 }
 
 /// What a router has granted.
@@ -89,6 +99,8 @@ pub(crate) struct News {
     pub(crate) active: Option<Active>,
     pub(crate) routers: Option<Vec<SocketAddr>>,
     pub(crate) is_draining: bool,
+    /// Where the router has placed the endpoint (RT37).
+    pub(crate) placed: Option<Result<PlaceGrant, SessionError>>,
     pub(crate) ended: Option<Ended>,
 }
 

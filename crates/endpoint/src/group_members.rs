@@ -8,10 +8,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_control::Active;
+use petasos_control::{Active, PlaceGrant};
 use petasos_proto::taken::MembershipId;
 
 use crate::enrolment::{EnrolmentId, Inbox};
+use crate::error::SessionError;
 use crate::method_table::MethodNames;
 use crate::router_list::{RouterFailure, RouterList};
 use crate::sessions::SessionId;
@@ -149,6 +150,38 @@ pub(crate) struct CalledGroup {
     pub(crate) former: Vec<SessionId>,
     /// When a router was last heard that told of routers.
     pub(crate) told_at: Time,
+    pub(crate) places: Places,
+}
+
+/// What has become of the last question for a place.
+#[derive(Default)]
+pub(crate) struct Places {
+    /// The attachment by which was asked, as long as there is no answer.
+    pub(crate) asked: Option<EnrolmentId>,
+    /// What was granted last, and by which attachment.
+    pub(crate) last: Option<(EnrolmentId, PlaceGrant)>,
+    /// An answer that was not taken yet.
+    pub(crate) told: Option<Result<SocketAddr, SessionError>>,
+}
+
+impl Places {
+    /// Handles the answer to a question by this attachment.
+    pub(crate) fn hear(
+        &mut self,
+        enrolment: EnrolmentId,
+        placed: Result<PlaceGrant, SessionError>,
+    ) {
+        if self.asked == Some(enrolment) {
+            self.asked = None;
+            self.last = placed.as_ref().ok().map(|grant| (enrolment, *grant)).or(self.last);
+            self.told = Some(placed.map(|grant| grant.address));
+        }
+    }
+
+    /// Handles the end of an attachment.
+    pub(crate) fn forget(&mut self, enrolment: EnrolmentId) {
+        self.hear(enrolment, Err(SessionError::ConnectionLost));
+    }
 }
 
 /// An attachment that stands, or outlives its connection (RT35).

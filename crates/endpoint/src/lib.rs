@@ -67,6 +67,7 @@ mod outside;
 mod parameters;
 mod peer_key;
 mod peers;
+mod placing;
 mod polling;
 mod quota;
 mod receive;

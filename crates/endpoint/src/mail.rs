@@ -10,7 +10,7 @@ use petasos_control::{AcceptParams, ConnectParams, RefuseCode, SessionRef};
 use petasos_netio::Route;
 use petasos_wire::RejectCode;
 
-use crate::enrolment::{EnrolmentId, Inbox, MemberRequest, News, Reminder};
+use crate::enrolment::{EnrolmentId, Inbox, MemberRequest, News, PlaceWish, Reminder};
 use crate::error::SessionError;
 use crate::group_router::GroupRouter;
 use crate::handler::RequestHandle;
@@ -122,6 +122,8 @@ pub(crate) enum GroupCommand {
     Enrol { enrolment: Box<Enrolment>, after: Duration },
     /// The endpoint does not want it any more: leave, or do not ask.
     Withdraw { enrolment: EnrolmentId },
+    /// Ask the router of an attachment for a worker to connect to (RT37).
+    Place { enrolment: EnrolmentId, wish: PlaceWish },
     /// The endpoint takes requests of this epoch (RT36).
     EpochTaken { enrolment: EnrolmentId, epoch: u16 },
     /// Send [`Mail::GroupReminder`] after a time.

@@ -122,10 +122,7 @@ impl Told {
 fn unreflected(status: &Status) -> Failed {
     match status.code() {
         Code::Unimplemented => Failed::new("the server does not tell its schema (reflection)")
-            .with_advice(
-                "give --proto FILE, or of `petasos serve` the address of its --typed; behind a \
-                 router there is no reflection, which needs streams",
-            )
+            .with_advice("give --proto FILE, or of `petasos serve` the address of its --typed")
             .with_status(Code::Unimplemented),
         _ => Failed::of_status(status),
     }

@@ -9,6 +9,7 @@ mod admission;
 mod attempts;
 mod enrolments;
 mod outcomes;
+mod placing;
 mod resumption;
 mod router;
 mod succession;
@@ -30,6 +31,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::link::{Link, Stage};
 use super::lost::Lost;
 use super::{NodeConfig, Shared};
+use crate::enrolment::EnrolmentId;
 use crate::error::SessionError;
 use crate::mail::{Command, Enrolment, Mail};
 use crate::mailbox::Mailbox;
@@ -53,6 +55,8 @@ enum Asking {
     },
     /// To be attached to a router, or to join it.
     Group(Box<Enrolment>),
+    /// For a worker to connect to, by an attachment.
+    Place(EnrolmentId),
 }
 
 /// Something that an endpoint has asked for.

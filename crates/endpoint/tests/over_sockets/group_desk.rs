@@ -9,7 +9,8 @@ use petasos_base::Time;
 use petasos_control::{DataAddress, Epoch};
 use petasos_endpoint::group_router::{
     Active, ClientChange, GroupEvent, GroupPeer, GroupRouter, JoinParams, Leave, Member,
-    MemberChange, MemberState, PeerLink, Refusal, RouterAnswer, RouterAnswers, TellError, Told,
+    MemberChange, MemberState, PeerLink, PlaceGrant, Refusal, RouterAnswer, RouterAnswers,
+    TellError, Told,
 };
 use petasos_endpoint::{AttachGrant, JoinGrant, Node, NodeConfig, RefuseCode, TlsConfig};
 
@@ -23,6 +24,7 @@ pub enum Said {
     Attach { client: u32, endpoint: u16 },
     Join { worker: u16, session: u32, tag: u32 },
     Heard(u16),
+    Place { avoid: Option<u16> },
     Left(Member),
     Gone { is_broken: bool },
 }
@@ -33,6 +35,8 @@ pub struct Desk {
     /// Requests are refused so.
     pub refuses: Option<RefuseCode>,
     pub active: Option<u32>,
+    /// Where clients are placed. `None`: they wait.
+    pub place: Option<Result<PlaceGrant, RefuseCode>>,
     /// What is told on each connection, in this order, and what of it was.
     told: Vec<Told>,
     has_heard: BTreeMap<PeerLink, BTreeSet<usize>>,
@@ -208,6 +212,11 @@ impl GroupRouter for AtDesk {
             GroupEvent::JoinRequested { id, params } => {
                 let result = desk.join(peer.link, &params, address);
                 RouterAnswer::Join { id, result }
+            }
+            GroupEvent::PlaceRequested { id, params } => {
+                desk.said.push(Said::Place { avoid: params.avoid });
+                let Some(result) = desk.place else { return };
+                RouterAnswer::Place { id, result }
             }
             GroupEvent::EpochHeard { epoch } => return desk.said.push(Said::Heard(epoch)),
             GroupEvent::Left { leave } => return desk.said.push(Said::Left(leave.member)),

@@ -16,6 +16,7 @@ mod external;
 mod group_desk;
 mod group_members;
 mod group_origin;
+mod group_places;
 mod node;
 mod notified;
 mod origin;

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use generated::{Chunk, Flow, FlowClient, FlowServer, Plan, Sum};
-use petasos::{Loop, Msg, Request, Response, Sender, Status, Streaming, block_on};
+use petasos::{Code, Loop, Msg, Request, Response, Sender, Status, Streaming, block_on};
 use petasos_base::{Clock, Time, VirtualClock};
 use petasos_buf::PoolConfig;
 use petasos_endpoint::{EndpointConfig, SessionConfig};
@@ -324,4 +324,32 @@ impl World {
         let echoed = self.run(async { self.client.echo(chunk(7, 100)).await });
         check(&echoed.expect("the handler answers"), 7, 100);
     }
+}
+
+/// Says so many chunks, each of which comes back.
+pub async fn chat(client: &FlowClient, chunks: u32, bytes: usize) {
+    let (mut out, mut back) = client.chat().await.expect("it begins");
+    for number in 0..chunks {
+        out.send(chunk(number, bytes)).await.expect("it is taken");
+        check(&back.message().await.expect("it goes on").expect("there is one"), number, bytes);
+    }
+    out.close();
+    assert!(back.message().await.expect("it went well").is_none());
+}
+
+/// Calls the methods of all kinds.
+pub async fn every_shape(client: &FlowClient) {
+    check(&client.echo(chunk(3, 5)).await.expect("it answers"), 3, 5);
+    let mut chunks = client.produce(plan("", 2000, 300)).await.expect("it begins");
+    assert_eq!(drain(&mut chunks, 300).await, Ok(2000));
+    let mut upload = client.collect();
+    for number in 0..2000 {
+        upload.send(chunk(number, 300)).await.expect("it is taken");
+    }
+    let sum = upload.finish().await.expect("it answers");
+    assert_eq!((sum.chunks(), sum.bytes()), (2000, 600_000));
+    chat(client, 50, 20).await;
+    chat(client, 2, 3_000_000).await;
+    let mut failing = client.produce(plan("fail", 1, 8)).await.expect("it begins");
+    assert_eq!(drain(&mut failing, 8).await.expect_err("it fails").code(), Code::NotFound);
 }

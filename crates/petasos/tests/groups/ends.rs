@@ -5,7 +5,6 @@ use std::time::Duration;
 use petasos::{Channel, Code, ConnectError, Join, Request, Server, StartError, Status, block_on};
 use petasos_base::sync::{AtomicBool, Ordering};
 
-use crate::flow::generated::FlowClient;
 use crate::greeter::generated::{GreeterClient, GreeterServer};
 use crate::greeter::*;
 use crate::servers::*;
@@ -52,17 +51,6 @@ fn servers_that_cannot_join_do_not_start() {
     assert!(matches!(idle, Err(StartError::JoinBound)), "{idle:?}");
     let wrong = server().listen("127.0.0.1:0").join("petasos://127.0.0.1:7000").start();
     assert!(matches!(wrong, Err(StartError::Group(_))), "{wrong:?}");
-}
-
-#[test]
-fn streams_are_not_routed() {
-    let service = Service::default();
-    let server = start(&service);
-    let channel = connect(&target(&server));
-    let client = FlowClient::new(channel);
-    let refused = block_on(client.chat()).expect_err("streams are not routed");
-    assert_eq!(refused.code(), Code::Unimplemented, "{refused}");
-    assert!(refused.message().contains("petasos://"), "{refused}");
 }
 
 /// Calls as long as something happens; all are answered.

@@ -18,3 +18,4 @@ mod threads;
 mod again;
 mod ends;
 mod routed;
+mod streams;

@@ -32,9 +32,18 @@ impl Router {
         Router::with(settings)
     }
 
+    /// One whose workers serve another service.
+    pub fn of(service: &str) -> Router {
+        let services = vec![service.to_owned()];
+        Router::begin(GroupSettings { services, ..GroupSettings::default() })
+    }
+
     pub fn with(settings: GroupSettings) -> Router {
         let services = vec!["hello.Greeter".to_owned()];
-        let settings = GroupSettings { services, ..settings };
+        Router::begin(GroupSettings { services, ..settings })
+    }
+
+    fn begin(settings: GroupSettings) -> Router {
         let local = "127.0.0.1:0".parse().expect("it is an address");
         let node = Node::start(NodeConfig { listen: Some(local), ..NodeConfig::default() });
         let node = node.expect("loopback has ports");

@@ -31,16 +31,6 @@ async fn until(mut seen: impl FnMut() -> bool) {
     }
 }
 
-async fn chat(client: &FlowClient, chunks: u32, bytes: usize) {
-    let (mut out, mut back) = client.chat().await.expect("it begins");
-    for number in 0..chunks {
-        out.send(chunk(number, bytes)).await.expect("it is taken");
-        check(&back.message().await.expect("it goes on").expect("there is one"), number, bytes);
-    }
-    out.close();
-    assert!(back.message().await.expect("it went well").is_none());
-}
-
 #[test]
 fn r15_streams_of_a_session_are_numbered_on_while_it_has_none() {
     in_time(|| async {
@@ -52,22 +42,6 @@ fn r15_streams_of_a_session_are_numbered_on_while_it_has_none() {
         chat(&client_of(address(&other)).await, 2, 10).await;
         chat(&first, 2, 10).await;
     });
-}
-
-async fn every_shape(client: &FlowClient) {
-    check(&client.echo(chunk(3, 5)).await.expect("it answers"), 3, 5);
-    let mut chunks = client.produce(plan("", 2000, 300)).await.expect("it begins");
-    assert_eq!(drain(&mut chunks, 300).await, Ok(2000));
-    let mut upload = client.collect();
-    for number in 0..2000 {
-        upload.send(chunk(number, 300)).await.expect("it is taken");
-    }
-    let sum = upload.finish().await.expect("it answers");
-    assert_eq!((sum.chunks(), sum.bytes()), (2000, 600_000));
-    chat(client, 50, 20).await;
-    chat(client, 2, 3_000_000).await;
-    let mut failing = client.produce(plan("fail", 1, 8)).await.expect("it begins");
-    assert_eq!(drain(&mut failing, 8).await.expect_err("it fails").code(), Code::NotFound);
 }
 
 #[test]

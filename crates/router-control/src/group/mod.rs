@@ -14,6 +14,7 @@
 
 mod clients;
 mod judged;
+mod places;
 mod workers;
 
 use core::time::Duration;
@@ -68,6 +69,8 @@ struct Worker {
     key: WorkerKey,
     holder: Holder,
     is_primary: bool,
+    /// Where clients can dial it (RT37).
+    dial: Option<SocketAddr>,
     until: Time,
 }
 
@@ -101,6 +104,7 @@ struct Joining {
     link: Option<PeerLink>,
     id: u64,
     is_primary: bool,
+    dial: Option<SocketAddr>,
     place: MemberJoin,
     key: WorkerKey,
     holder: Holder,
@@ -141,6 +145,8 @@ pub(crate) struct Group {
     /// Workers that are to get requests, by number and tag.
     admit: VecDeque<(Time, u16, u32)>,
     primary: Option<WorkerId>,
+    /// The worker that a client was placed at last.
+    placed_last: u16,
     epochs: Epochs,
     /// Who has to leave.
     expelled: Vec<(PeerLink, Leave)>,
@@ -181,6 +187,7 @@ impl Group {
             free_workers: VecDeque::new(),
             worker_highest: 0,
             primary: None,
+            placed_last: 0,
             admit: VecDeque::new(),
             epochs,
             expelled: Vec::new(),
@@ -344,9 +351,8 @@ impl GroupRouter for Group {
                     self.answer_refused((link, id), refusal, answers);
                 }
             }
-            GroupEvent::PlaceRequested { id, .. } => {
-                // Nobody has a dial port yet (RT37).
-                let result = Err(RefuseCode::SessionsFull);
+            GroupEvent::PlaceRequested { id, params } => {
+                let result = self.on_place(&params);
                 answers.push((link, RouterAnswer::Place { id, result }));
             }
             GroupEvent::EpochHeard { epoch } => {

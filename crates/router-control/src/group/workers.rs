@@ -108,7 +108,8 @@ impl Group {
         };
         self.links.get_mut(&link).expect("it was just there").joining.insert(id);
         let is_primary = params.is_primary;
-        let joining = Joining { link: Some(link), id, is_primary, place, key, holder };
+        let dial = params.dial_port.map(|port| SocketAddr::new(self.links[&link].peer.ip, port));
+        let joining = Joining { link: Some(link), id, is_primary, dial, place, key, holder };
         self.ask(Pending::Join(joining), |ticket| PlaneCommand::Join { ticket, joining: place });
     }
 
@@ -136,11 +137,11 @@ impl Group {
             }
             Err(error) => return self.refuse_join(joining, &error, answers),
         };
-        let Joining { link, id, is_primary, key, holder, .. } = joining;
+        let Joining { link, id, is_primary, dial, key, holder, .. } = joining;
         self.revive(number, &holder);
         let (_, _, address) = key;
         let (tag, until) = (joined.tag, Time::NEVER);
-        let worker = Worker { link, id: joined.id, tag, key, holder, is_primary, until };
+        let worker = Worker { link, id: joined.id, tag, key, holder, is_primary, dial, until };
         self.workers.insert(number, worker);
         let Some(link) = link else {
             // Nobody waits for it any more.
@@ -271,7 +272,7 @@ impl Group {
 }
 
 /// What names a worker to policies that keep keys where they were.
-fn identity_of(names: &[String], address: SocketAddr) -> u64 {
+pub(super) fn identity_of(names: &[String], address: SocketAddr) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     (names, address).hash(&mut hasher);

@@ -68,15 +68,8 @@ impl Channels {
         tag: u32,
         now: Time,
     ) -> u32 {
-        let is_group = self.entry(channel).is_some_and(|entry| entry.info.servers.is_group());
-        let channel = if is_group { channel } else { self.streams_of(channel, now) };
-        let ask =
-            self.ask(Ask { asker: Asker::Stream(tag), channel, method: Some(method), options });
-        if is_group {
-            let text = "streams are not routed: call the workers by petasos://";
-            self.refuse_ask(ask, Status::unimplemented(text));
-        }
-        ask
+        let channel = self.streams_of(channel, now);
+        self.ask(Ask { asker: Asker::Stream(tag), channel, method: Some(method), options })
     }
 
     /// Withdraws the ask with this number. No effect once it was granted.
@@ -139,9 +132,9 @@ impl Channels {
         }
         let (info, lookup_error) = (entry.info.clone(), entry.lookup_error.clone());
         let streams = self.shared.take_channel_number();
-        self.add_with(streams, info, true, now);
+        self.add_with(streams, info, Some(channel), now);
         let of_streams = self.entry(streams).expect("it was just made");
-        if !lookup_error.is_empty() {
+        if !lookup_error.is_empty() && of_streams.place.is_none() {
             of_streams.lookup_error = lookup_error;
             of_streams.core.handle_unresolved_elsewhere();
         }

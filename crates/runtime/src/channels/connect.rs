@@ -42,6 +42,7 @@ impl Channels {
         for group in self.closing_groups.drain(..) {
             endpoint.close_group(group);
         }
+        self.ask_for_places(endpoint);
         let mut by_node = |endpoint: &mut Endpoint<S>, server: Dialled<'_>, slots| {
             let session = endpoint.connect_with_slots(server.address, slots);
             session.map_err(|error| error.to_string())
@@ -56,7 +57,7 @@ impl Channels {
             let is_itself = own == Some(opening.address);
             let (address, channel) = (opening.address, opening.channel);
             let entry = self.list.get_mut(channel as usize).and_then(Option::as_mut);
-            let is_group = entry.as_ref().is_some_and(|entry| entry.info.servers.is_group());
+            let is_group = entry.as_ref().is_some_and(|entry| entry.is_group());
             let next = match (opening.step, entry) {
                 (step, Some(entry)) if is_group => entry.open_group(endpoint, step),
                 // Without a node, this loop is the only server.
@@ -183,7 +184,8 @@ impl Channels {
         for number in 0..self.list.len() as u32 {
             let Channels { list, rng, .. } = &mut *self;
             let entry = list[number as usize].as_mut();
-            let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.info, info)) else {
+            let Some(entry) = entry.filter(|it| Arc::ptr_eq(&it.info, info) && it.place.is_none())
+            else {
                 continue;
             };
             // An error goes only to the one that asked; each asks by itself.
@@ -196,7 +198,7 @@ impl Channels {
                 Err(error) => entry.lookup_error = error.to_string(),
             }
             // One address stands for a group.
-            let count = if entry.info.servers.is_group() { 1 } else { usize::MAX };
+            let count = if entry.is_group() { 1 } else { usize::MAX };
             let servers = found.as_ref().map(|addresses| &addresses[..count.min(addresses.len())]);
             match (servers, number == channel) {
                 (Ok(addresses), true) => entry.core.handle_resolved(addresses, now),

@@ -147,7 +147,7 @@ impl Channels {
 
     /// Looks whether calls of groups have to go by other attachments.
     #[cold]
-    pub(crate) fn watch_groups<S>(&mut self, cx: &Context<S>) {
+    pub(crate) fn watch_groups<S>(&mut self, cx: &mut Context<S>) {
         let now = cx.now();
         for at in 0..self.with_groups.len() {
             let channel = self.with_groups[at];
@@ -157,6 +157,9 @@ impl Channels {
             if cx.group_session(group) != Some(attachment) {
                 self.detach(channel, number, now);
             }
+        }
+        if !self.placing.is_empty() {
+            self.check_places(cx);
         }
     }
 

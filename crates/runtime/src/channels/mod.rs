@@ -15,6 +15,7 @@ mod connect;
 mod groups;
 mod leased_slots;
 mod opening;
+mod places;
 mod resolve;
 mod waiting;
 
@@ -43,6 +44,7 @@ pub use connect::{Dial, Dialled};
 use groups::GroupOfChannel;
 use leased_slots::LeasedSlots;
 pub(crate) use opening::{Opening, Step};
+use places::{Place, Placing};
 pub(crate) use resolve::resolve;
 
 /// What a session knows about a service.
@@ -95,6 +97,8 @@ pub(crate) struct ChannelEntry {
     pub(crate) lookup_error: String,
     /// The routers of its group that the last lookup has found.
     pub(crate) found_routers: Vec<SocketAddr>,
+    /// Where it is placed, if it is the companion for the streams of a group's channel.
+    pub(crate) place: Option<Place>,
     /// The group that it calls, if its servers are one and it was opened.
     pub(crate) group: Option<Box<GroupOfChannel>>,
     /// How many slots streams have.
@@ -127,6 +131,7 @@ impl ChannelEntry {
             last_error: String::new(),
             lookup_error: String::new(),
             found_routers: Vec::new(),
+            place: None,
             group: None,
             leases: 0,
             streams: None,
@@ -134,6 +139,11 @@ impl ChannelEntry {
             timer_at: Time::NEVER,
             orphaned: false,
         }
+    }
+
+    /// Whether it calls a group of workers by its routers.
+    pub(crate) fn is_group(&self) -> bool {
+        self.info.servers.is_group() && self.place.is_none()
     }
 
     /// The session with this number, if it is still the one named `id`.
@@ -182,6 +192,8 @@ pub(crate) struct Channels {
     /// Channels that call groups.
     pub(crate) with_groups: Vec<u32>,
     pub(crate) closing_groups: Vec<GroupId>,
+    /// Channels that look for a worker of a group.
+    pub(crate) placing: Vec<Placing>,
     /// Channels with events to be processed, each once.
     pub(crate) dirty: Vec<u32>,
     /// Sessions that were found to be gone.
@@ -211,6 +223,7 @@ impl Channels {
             opening: Vec::new(),
             with_groups: Vec::new(),
             closing_groups: Vec::new(),
+            placing: Vec::new(),
             dirty: Vec::new(),
             losing: Vec::new(),
             asks: HashMap::new(),
@@ -239,17 +252,30 @@ impl Channels {
 
     /// Adds a channel with a number of the loop's.
     pub(crate) fn add(&mut self, channel: u32, info: Arc<ChannelInfo>, now: Time) {
-        self.add_with(channel, info, false, now);
+        self.add_with(channel, info, None, now);
     }
 
-    fn add_with(&mut self, channel: u32, info: Arc<ChannelInfo>, streams: bool, now: Time) {
-        let config = ChannelConfig { streams, ..info.config.clone() };
+    /// Adds a channel; `streams_of`: the one whose streams it is for.
+    fn add_with(
+        &mut self,
+        channel: u32,
+        info: Arc<ChannelInfo>,
+        streams_of: Option<u32>,
+        now: Time,
+    ) {
+        let place_of = streams_of.filter(|_| info.servers.is_group());
+        let config = match place_of {
+            Some(_) => ChannelEntry::place_config(&info.config),
+            None => ChannelConfig { streams: streams_of.is_some(), ..info.config.clone() },
+        };
         let mut entry = ChannelEntry::new(info, config);
-        if entry.info.servers.is_group() {
-            self.with_groups.push(channel);
-        }
-        if let Some(addresses) = entry.info.servers.addresses() {
+        if let Some(of) = place_of {
+            entry.place_by(of);
+        } else if let Some(addresses) = entry.info.servers.addresses() {
             entry.core.handle_addresses(addresses, now);
+        }
+        if entry.is_group() {
+            self.with_groups.push(channel);
         }
         let at = channel as usize;
         if self.list.len() <= at {
@@ -366,7 +392,8 @@ impl Channels {
     #[inline]
     pub(crate) fn needs_endpoint(&self) -> bool {
         let is_any = !self.closing.is_empty() || !self.closing_groups.is_empty();
-        is_any || self.opening.iter().any(Opening::needs_endpoint)
+        let has_steps = self.opening.iter().any(Opening::needs_endpoint);
+        is_any || has_steps || self.placing.iter().any(Placing::needs_endpoint)
     }
 
     /// Frees a call's slot in a session. `report` is only called if the balancer learns from
@@ -406,6 +433,7 @@ impl Channels {
         let of_it = self.opening.extract_if(.., |opening| opening.channel == channel);
         self.closing.extend(of_it.filter_map(|opening| opening.session()));
         self.with_groups.retain(|number| *number != channel);
+        self.placing.retain(|placing| placing.channel() != channel);
         if let Some(group) = entry.group.take() {
             self.closing.extend(routers);
             self.closing_groups.push(group.id);

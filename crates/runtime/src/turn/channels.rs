@@ -125,7 +125,9 @@ impl Channels {
             Action::Probe(index) => self.probe(cx, channel, index.number() as u32),
             Action::Resolve => {
                 let info = entry.info.clone();
-                resolve(&self.shared, channel, info);
+                if !self.look_for_place(channel, cx.now()) {
+                    resolve(&self.shared, channel, info);
+                }
             }
         }
     }

@@ -69,13 +69,14 @@ impl Control {
                     sent(connection.connect(id, params, now))
                 }
                 Asking::Group(enrolment) => enrolments::ask(connection, id, &enrolment.request),
+                Asking::Place(_) => unreachable!("it is asked on a connection that stands"),
             };
             let Some(sent) = sent else { break };
             link.waiting.pop_front();
             match attempt.asking {
                 Asking::Session { .. } => link.has_sessions = true,
                 Asking::Group(_) if sent.is_ok() => asked.push(id),
-                Asking::Group(_) => {}
+                Asking::Group(_) | Asking::Place(_) => {}
             }
             failed.extend(sent.err().map(|code| (id, code)));
         }
@@ -95,6 +96,7 @@ impl Control {
             Some(Asking::Group(enrolment)) => {
                 enrolments::not_granted(&enrolment, error, String::new());
             }
+            Some(Asking::Place(enrolment)) => self.tell_placed(enrolment, Err(error)),
             None => {}
         }
     }

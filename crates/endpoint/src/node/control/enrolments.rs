@@ -66,6 +66,15 @@ impl Enrolments {
         self.later.iter().map(|(at, _)| *at).min().unwrap_or(Time::NEVER)
     }
 
+    pub(super) fn standing(&self, id: EnrolmentId) -> Option<&Standing> {
+        self.standing.get(&id)
+    }
+
+    /// The connection of one that stands, and by which number it is a member there.
+    pub(super) fn member(&self, id: EnrolmentId) -> Option<(PeerId, Member)> {
+        self.standing.get(&id).map(|it| (it.link, it.leave.member))
+    }
+
     /// Those that stand on a connection.
     pub(super) fn on(&self, link: PeerId) -> impl Iterator<Item = (EnrolmentId, &Standing)> {
         let standing = self.standing.iter().filter(move |(_, it)| it.link == link);
@@ -81,6 +90,7 @@ impl Control {
                 self.enrolments.later.push((self.now + after, Later::Enrol(enrolment)));
             }
             GroupCommand::Withdraw { enrolment } => self.withdraw(enrolment),
+            GroupCommand::Place { enrolment, wish } => self.place(enrolment, wish),
             GroupCommand::EpochTaken { enrolment, epoch } => self.on_taken(enrolment, epoch),
             GroupCommand::Remind { enrolment, reminder, after, from } => {
                 let is_it = |later: &Later| match later {
@@ -138,7 +148,7 @@ impl Control {
         }
         let is_its = |attempt: &Attempt| match &attempt.asking {
             Asking::Group(it) => it.id == enrolment,
-            Asking::Session { .. } => false,
+            Asking::Session { .. } | Asking::Place(_) => false,
         };
         let id = self.attempts.iter().find_map(|(id, attempt)| is_its(attempt).then_some(*id));
         if let Some(id) = id {
@@ -241,6 +251,9 @@ impl Control {
                 let refused = |JoinFailure { reason, detail }| (reason, detail.to_string());
                 self.on_enrolment_answered(number, id, granted.map_err(refused));
             }
+            GroupEvent::PlaceAnswered { id, result } => {
+                self.on_place_answered(number, id, result);
+            }
             GroupEvent::Told(told) => self.on_told(number, told),
             GroupEvent::Left { leave } => {
                 let left = self.enrolments.on(number).find(|(_, it)| it.leave == leave);
@@ -248,7 +261,7 @@ impl Control {
                     self.end_enrolment(id, Ended::Closed(SessionError::ClosedByPeer));
                 }
             }
-            // A leave is confirmed; nobody asks to be placed (RT37); the rest is a router's.
+            // A leave is confirmed; the rest is a router's.
             _ => {}
         }
     }
@@ -269,7 +282,7 @@ impl Control {
         let attempt = self.attempts.remove(&id);
         let enrolment = attempt.and_then(|attempt| match attempt.asking {
             Asking::Group(enrolment) => Some(enrolment),
-            Asking::Session { .. } => None,
+            Asking::Session { .. } | Asking::Place(_) => None,
         });
         match (result, enrolment) {
             (Ok(grant), Some(enrolment)) => self.on_enrolment_granted(number, enrolment, grant),
