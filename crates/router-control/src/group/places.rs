@@ -10,8 +10,8 @@ use petasos_control::RefuseCode;
 use petasos_endpoint::RoutePolicy;
 use petasos_endpoint::group_router::{PlaceGrant, PlaceParams};
 
+use super::Group;
 use super::workers::identity_of;
-use super::{Group, Worker};
 
 impl Group {
     /// A worker for a client; its address is that of its own connection, and its dial port.
@@ -23,8 +23,9 @@ impl Group {
         let there = if rest.is_empty() { there } else { rest };
         let found = match params.policy {
             RoutePolicy::Primary => {
-                let is_primary = |worker: &Worker| Some(worker.id) == self.primary;
-                there.into_iter().find(|(number, _)| is_primary(&self.workers[number]))
+                // One that has just joined is not the plane's primary yet.
+                let those = there.into_iter().filter(|(number, _)| self.workers[number].is_primary);
+                those.max_by_key(|(number, _)| Some(self.workers[number].id) == self.primary)
             }
             RoutePolicy::Hash => {
                 // The greatest of hashes of key and worker: who comes or goes moves its own keys.

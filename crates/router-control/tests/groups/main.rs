@@ -2,5 +2,6 @@
 
 mod calls;
 mod members;
+mod places;
 mod tables;
 mod world;
