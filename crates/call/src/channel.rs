@@ -321,6 +321,12 @@ impl ChannelCore {
         self.peer(peer).map_or(0, |peer| peer.sessions().count())
     }
 
+    /// Handles news that servers may be reachable again: attempts that wait may begin now.
+    pub fn handle_reachable(&mut self) {
+        self.peers.iter_mut().for_each(|peer| peer.backoff = peer::Backoff::default());
+        self.dirty = true;
+    }
+
     /// Whether calls fail, unless they wait for a server to be ready.
     pub fn is_failing(&self) -> bool {
         self.failing.is_some()

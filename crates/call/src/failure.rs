@@ -31,6 +31,9 @@ pub enum Failure {
     Declined,
     /// The caller had no memory for the response.
     OutOfMemory,
+    /// A worker of a group is gone, or the router that was asked, and the method may run more than
+    /// once.
+    WorkerLost,
     /// Rejected: no worker of the group could take it just now.
     NoWorker,
     /// Rejected early: the queue of the group's router is full, or the caller's share of it.
@@ -59,9 +62,11 @@ impl Failure {
     /// The status code for the application.
     pub const fn code(self) -> Code {
         match self {
-            Failure::NotConnected | Failure::Lost | Failure::Draining | Failure::NoWorker => {
-                Code::Unavailable
-            }
+            Failure::NotConnected
+            | Failure::Lost
+            | Failure::Draining
+            | Failure::WorkerLost
+            | Failure::NoWorker => Code::Unavailable,
             Failure::RequestTooLarge
             | Failure::ResponseTooLarge
             | Failure::TooMuch
@@ -93,6 +98,7 @@ impl Failure {
             Failure::Draining => Retry::Elsewhere,
             Failure::Timeout
             | Failure::Lost
+            | Failure::WorkerLost
             | Failure::HandlerFailed
             | Failure::Declined
             | Failure::OutOfMemory => Retry::Policy,
@@ -119,6 +125,7 @@ impl Failure {
             Failure::HandlerFailed => "the handler failed",
             Failure::Declined => "the server rejected the request",
             Failure::OutOfMemory => "no memory for the response",
+            Failure::WorkerLost => "the worker of the group is gone",
             Failure::NoWorker => "no worker of the group could take the request",
             Failure::QueueFull => "the queue of the group's router is full",
             Failure::Expired => "the deadline has passed before the request ran",
@@ -147,6 +154,7 @@ mod tests {
             (Failure::HandlerFailed, Code::Internal, Retry::Policy),
             (Failure::Declined, Code::Unknown, Retry::Policy),
             (Failure::OutOfMemory, Code::ResourceExhausted, Retry::Policy),
+            (Failure::WorkerLost, Code::Unavailable, Retry::Policy),
             (Failure::NoWorker, Code::Unavailable, Retry::Safe),
             (Failure::QueueFull, Code::ResourceExhausted, Retry::Safe),
             (Failure::Expired, Code::DeadlineExceeded, Retry::Never),

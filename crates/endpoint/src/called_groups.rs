@@ -35,12 +35,25 @@ impl<S> Context<S> {
         groups.iter().find(|it| it.id == group)?.used
     }
 
-    /// The control address of the router to which [`Context::group_session`] is an attachment.
+    /// The control address of the router to which [`Context::group_session`] is an attachment, as
+    /// long as the connection with it stands.
     pub fn group_router(&self, group: GroupId) -> Option<SocketAddr> {
+        self.used_attachment(group).map(|it| it.router)
+    }
+
+    /// Whether a session, which is ready, is with the router process to which
+    /// [`Context::group_session`] is an attachment: an address may be another router's by now.
+    pub fn is_with_group_router(&self, group: GroupId, session: SessionId) -> bool {
+        let entry = self.core.clients.get(session.index);
+        let entry = entry.filter(|entry| entry.generation == session.generation);
+        let link = entry.and_then(|entry| entry.peer);
+        link.is_some() && link == self.used_attachment(group).map(|it| it.link)
+    }
+
+    fn used_attachment(&self, group: GroupId) -> Option<&Attached> {
         let groups = &self.core.outside.groups.called;
         let group = groups.iter().find(|it| it.id == group)?;
-        let used = group.attached.iter().find(|it| Some(it.session) == group.used);
-        used.map(|it| it.router)
+        group.attached.iter().find(|it| Some(it.session) == group.used && it.is_connected)
     }
 
     /// What the endpoint has at the routers of a group that it calls; none of a group that is
@@ -106,6 +119,16 @@ impl<S> Endpoint<S> {
             return Err(GroupOpenError::NotAttached);
         }
         Ok(id)
+    }
+
+    /// Names the group's routers anew, 1 to 8: their name has other addresses now. Routers that are
+    /// neither named nor told of any more are left. An empty list changes nothing.
+    pub fn set_group_routers(&mut self, group: GroupId, routers: &[SocketAddr]) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let (new, left) = at.routers.rename(routers);
+        self.leave_called_routers(group, left);
+        new.into_iter().for_each(|router| self.ask_to_attach(group, router, Duration::ZERO));
+        self.use_best(group);
     }
 
     /// Closes a group: its calls end with [`crate::CallError::SessionClosed`], and its routers are
@@ -255,6 +278,7 @@ impl<S> Endpoint<S> {
                     enrolment,
                     router,
                     session,
+                    link: granted.link,
                     has_roster: false,
                     is_connected: true,
                     is_draining: false,

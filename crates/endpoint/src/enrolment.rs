@@ -18,6 +18,7 @@ use petasos_tls::Identity;
 use petasos_wire::RoutePolicy;
 
 use crate::error::SessionError;
+use crate::sessions::PeerId;
 
 /// Names an enrolment. No two of a node have the same.
 pub(crate) type EnrolmentId = u64;
@@ -49,6 +50,7 @@ pub(crate) enum Grant {
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) grant: Grant,
+    pub(crate) link: PeerId,
     pub(crate) router_ip: IpAddr,
     /// This host's, on the connection.
     pub(crate) local_ip: IpAddr,

@@ -15,7 +15,7 @@ use crate::enrolment::{EnrolmentId, Inbox};
 use crate::error::SessionError;
 use crate::method_table::MethodNames;
 use crate::router_list::{RouterFailure, RouterList};
-use crate::sessions::SessionId;
+use crate::sessions::{PeerId, SessionId};
 
 /// The most groups that an endpoint calls, and that it serves.
 pub(crate) const GROUPS_MAX: usize = 64;
@@ -189,6 +189,8 @@ pub(crate) struct Attached {
     pub(crate) enrolment: EnrolmentId,
     pub(crate) router: SocketAddr,
     pub(crate) session: SessionId,
+    /// The connection on which it was granted.
+    pub(crate) link: PeerId,
     /// Whether *members* has come: it can be used.
     pub(crate) has_roster: bool,
     pub(crate) is_connected: bool,

@@ -58,11 +58,16 @@ impl ToldTable {
         }
         let (parts, bytes) = (core::mem::take(&mut self.parts), core::mem::take(&mut self.bytes));
         if bytes > TABLE_BYTES_MAX {
-            tracing::debug!(bytes, "a router's table of methods is longer than can be known");
+            tracing::warn!(bytes, "a router's table of methods is longer than can be known");
             return None;
         }
         self.whole = Some(parts.into());
         self.whole.clone()
+    }
+
+    /// A join was refused: what has come of a table so far is told again (RT34).
+    pub(crate) fn begin_anew(&mut self) {
+        (self.parts, self.bytes) = (Vec::new(), 0);
     }
 
     /// The newest table that is complete.
@@ -143,6 +148,10 @@ mod tests {
             assert!(told.parts.iter().map(bytes_of).sum::<usize>() <= TABLE_BYTES_MAX);
         }
         assert!(told.hear(part(1, "a.A", &["Get"], true)).is_none(), "it was too long");
-        assert!(told.hear(part(1, "a.A", &["Get"], true)).is_some());
+        // The first part is told again after a refusal.
+        assert!(told.hear(part(1, "a.A", &["Get"], false)).is_none());
+        told.begin_anew();
+        let table = told.hear(part(1, "a.A", &["Get"], true)).expect("it is complete");
+        assert_eq!(table.len(), 1);
     }
 }

@@ -126,6 +126,24 @@ impl RouterList {
         (1..=ROUTERS_MAX).contains(&list.0.len()).then_some(list)
     }
 
+    /// Others are named from now on. Returns those that are new, and those that are neither named
+    /// nor told of any more. An empty list changes nothing.
+    pub(crate) fn rename(&mut self, named: &[SocketAddr]) -> (Vec<SocketAddr>, Vec<RouterEntry>) {
+        if named.is_empty() {
+            return (Vec::new(), Vec::new());
+        }
+        self.0.iter_mut().for_each(|entry| entry.is_named = named.contains(&entry.address));
+        let left = self.take_untold();
+        let mut new = Vec::new();
+        for &address in named {
+            if self.get_mut(address).is_none() && self.0.len() < ROUTERS_MAX {
+                self.0.push(RouterEntry::new(address, true));
+                new.push(address);
+            }
+        }
+        (new, left)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RouterEntry> {
         self.0.iter()
     }

@@ -5,17 +5,21 @@
 //! schemas bound the schema in it.
 
 use petasos_call::{
-    Agreement, BindResponse, Code, Malformed, MethodMatch, ResponseHead, Status, read_tail, split,
+    Agreement, BindResponse, CallerSchema, Code, Malformed, MethodMatch, ResponseHead, Status,
+    read_tail, split,
 };
 use petasos_schema::{Compatibility, Limits, Schema};
 
 use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::dynamic;
 use petasos_rpc::request::TAIL_BYTES_LIMIT;
-use petasos_rpc::settings::schema_of;
 
-/// What a bind's answer means for the methods of a service (R3).
-pub(crate) fn agreement(service: &ServiceRef, answer: &[u8]) -> Result<Agreement, Status> {
+/// What a bind's answer means for the methods of a service (R3). `caller` is what was asked with.
+pub(crate) fn agreement(
+    service: &ServiceRef,
+    caller: &CallerSchema,
+    answer: &[u8],
+) -> Result<Agreement, Status> {
     let head = answer.first_chunk().ok_or(Malformed::TooShort)?;
     let head = ResponseHead::parse(*head)?;
     let (body, tail) = split(answer, head.has_tail)?;
@@ -23,7 +27,7 @@ pub(crate) fn agreement(service: &ServiceRef, answer: &[u8]) -> Result<Agreement
         return Err(read_tail(tail, TAIL_BYTES_LIMIT)?.into_status(head.code).0);
     }
     let answer = BindResponse::parse(&answer[body])?;
-    Ok(Agreement::evaluate(&schema_of(service), &answer, |theirs| compare(service, theirs))?)
+    Ok(Agreement::evaluate(caller, &answer, |theirs| compare(service, theirs))?)
 }
 
 /// Finds this end's methods in the server's schema, which is in compact form; or says why the

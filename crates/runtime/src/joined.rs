@@ -22,6 +22,11 @@ impl JoinedGroups {
         self.askers.borrow_mut().push(asker);
     }
 
+    /// The loop ends: nobody waits for it any more.
+    pub(crate) fn end(&self) {
+        self.askers.borrow_mut().clear();
+    }
+
     pub(crate) fn is_asked(&self) -> bool {
         !self.askers.borrow().is_empty()
     }

@@ -19,6 +19,10 @@ use super::head::CallHead;
 use super::keys::CallKey;
 use super::remote::Outcome;
 
+/// A call to a group that may run more than once is sent again after so many workers were lost that
+/// had it, whatever its policy; then by policy.
+const WORKERS_LOST_MAX: u32 = 2;
+
 /// How an attempt has ended.
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
@@ -58,6 +62,8 @@ pub(crate) struct RetryState {
     pub(crate) avoid: Avoid,
     /// Whether a server has already rejected it as overloaded.
     overloaded: bool,
+    /// How many workers of a group were lost that had it.
+    workers_lost: u32,
     /// The attempts, if the call is hedged.
     pub(crate) hedge: Option<Hedge>,
 }
@@ -79,8 +85,8 @@ impl RetryState {
         let of_method = defaults.as_ref().map(|defaults| defaults.method(method));
         let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
         let plan = CallPlan::new(is_idempotent, deadline, now);
-        let (avoid, overloaded, hedge) = Default::default();
-        RetryState { plan, defaults, method, policy_of, avoid, overloaded, hedge }
+        let (avoid, overloaded, workers_lost, hedge) = Default::default();
+        RetryState { plan, defaults, method, policy_of, avoid, overloaded, workers_lost, hedge }
     }
 
     pub(crate) fn poll(&mut self, budget: &RetryBudget, now: Time) -> Step {
@@ -99,6 +105,11 @@ impl RetryState {
             // A rejected request is sent elsewhere once, at once. After that, overloaded servers
             // get a pause.
             Some(Failure::Overloaded) if self.overloaded => Fate::Unknown,
+            // It may be the request that ends its workers.
+            Some(Failure::WorkerLost) if self.workers_lost < WORKERS_LOST_MAX => {
+                self.workers_lost += 1;
+                Fate::NotRun
+            }
             Some(failure) => {
                 self.overloaded |= failure == Failure::Overloaded;
                 failure.retry().into()

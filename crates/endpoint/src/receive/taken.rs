@@ -204,7 +204,7 @@ fn on_part<S>(state: &mut S, cx: &mut Context<S>, id: TakenId, client: u32, pack
     let requests = core.group_requests_mut();
     let session = requests.clients.at(client).id;
     // What the claim has named: its packets cannot make it another one.
-    let method = requests.taken.context(id).map_or(packet.method(), |of| of.method);
+    let Some(method) = requests.taken.context(id).map(|of| of.method) else { return };
     let handle = RequestHandle { session, request: id.to_bits() };
     let payload = match core.take_taken(id.index) {
         Some(buf) => Payload::Buffer(buf),

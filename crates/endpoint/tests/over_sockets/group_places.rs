@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use petasos_endpoint::group_router::PlaceGrant;
-use petasos_endpoint::{Clock, Endpoint, GroupConfig, GroupId, RefuseCode, Routing, SessionError};
+use petasos_endpoint::{
+    Clock, Endpoint, GroupConfig, GroupId, RefuseCode, Routing, SessionError, SessionState,
+};
 
 use crate::common::*;
 use crate::group_desk::{Router, Said};
@@ -90,5 +92,49 @@ fn rt37_a_question_ends_with_its_router() {
     drop(router);
     let ended = until(&mut client, |it| it.context().placed(group));
     assert!(ended.is_err(), "{ended:?}");
+    // The attachment outlives its connection, by which nobody can be asked.
+    assert!(client.context().group_session(group).is_some());
+    assert!(!client.context().can_be_placed(group));
     assert!(!client.place(group, &Routing::default(), None), "nobody can be asked any more");
+}
+
+#[test]
+fn rt38_routers_that_are_named_anew_are_attached_to_and_others_left() {
+    let _watchdog = watchdog("renamed");
+    let (former, latter) = (Router::new(), Router::new());
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = attached(&mut client, &former);
+    client.set_group_routers(group, &[]);
+    assert_eq!(client.context().group_router(group), Some(former.address), "as before");
+    client.set_group_routers(group, &[latter.address]);
+    latter.tell_members(&[]);
+    let is_used = |it: &mut Endpoint<Outcomes>| {
+        (it.context().group_router(group) == Some(latter.address)).then_some(())
+    };
+    until(&mut client, is_used);
+    let is_left = |said: &Said| matches!(said, Said::Left(_));
+    until(&mut client, |_| (former.heard(is_left) == 1).then_some(()));
+    let routers = client.context().group_routers(group);
+    assert_eq!(routers.iter().map(|at| at.router).collect::<Vec<_>>(), [latter.address]);
+}
+
+#[test]
+fn rt31_a_session_is_told_to_be_with_the_router_of_the_attachment_or_not() {
+    let _watchdog = watchdog("with the router");
+    let (router, other) = (Router::new(), Router::new());
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = attached(&mut client, &router);
+    // Routers grant sessions as well, for binds.
+    let _servers = [&router, &other].map(|router| Server::start(&router.node, localhost()));
+    let mut is_with_it = |address| {
+        let session = client.connect_with_slots(address, 1).expect("there is room");
+        until(&mut client, |it| {
+            (it.context().session_state(session) == SessionState::Ready).then_some(())
+        });
+        client.context().is_with_group_router(group, session)
+    };
+    assert!(is_with_it(router.address));
+    assert!(!is_with_it(other.address));
 }

@@ -30,6 +30,7 @@ use ended::Ending;
 pub use error::StartError;
 pub use join::Join;
 use petasos_runtime::SlowTurns;
+use petasos_runtime::local::current_with;
 use petasos_runtime::shared::{Command, Shared};
 use petasos_runtime::slow::SlowCounts;
 
@@ -75,10 +76,11 @@ impl Server {
     }
 
     /// What the server has at the routers of the groups that it joins: an entry for each loop and
-    /// router. Waits for a turn of each loop; loops that have ended have none.
+    /// router. Waits for a turn of each loop. Loops that have ended have none, nor has the one in
+    /// which this is called.
     pub fn routers(&self) -> Vec<AtRouter> {
         let (tell, told) = mpsc::channel();
-        for runtime in &self.loops {
+        for runtime in self.loops.iter().filter(|it| current_with(it.loop_id).is_none()) {
             runtime.send(Command::Routers(tell.clone()));
         }
         drop(tell);

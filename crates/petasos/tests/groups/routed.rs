@@ -175,7 +175,7 @@ fn a_worker_knows_its_callers() {
         block_on(client.greet(name("who"))).expect("the worker answers");
     }
     let peers = peers.lock().expect("nothing panics here");
-    assert_eq!(peers.len(), 3);
+    assert!(peers.len() >= 3, "{peers:?}");
     assert!(
         peers[0].contains("127.0.0.1") && peers.iter().all(|peer| *peer == peers[0]),
         "{peers:?}"

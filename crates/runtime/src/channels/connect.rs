@@ -42,6 +42,7 @@ impl Channels {
         for group in self.closing_groups.drain(..) {
             endpoint.close_group(group);
         }
+        self.rename_routers(endpoint);
         self.ask_for_places(endpoint);
         let mut by_node = |endpoint: &mut Endpoint<S>, server: Dialled<'_>, slots| {
             let session = endpoint.connect_with_slots(server.address, slots);
@@ -94,7 +95,7 @@ impl Channels {
         let Some(entry) = self.entry(opening.channel) else { return self.closing.push(id) };
         entry.last_error.clear();
         let closed = entry.add_session(opening.peer, id, slots, now);
-        self.closing.extend(closed);
+        self.closing.extend(closed.into_iter().flatten().flatten());
         self.mark_dirty(opening.channel);
     }
 
@@ -182,7 +183,7 @@ impl Channels {
         now: Time,
     ) {
         for number in 0..self.list.len() as u32 {
-            let Channels { list, rng, .. } = &mut *self;
+            let Channels { list, rng, renamed, .. } = &mut *self;
             let entry = list[number as usize].as_mut();
             let Some(entry) = entry.filter(|it| Arc::ptr_eq(&it.info, info) && it.place.is_none())
             else {
@@ -193,13 +194,18 @@ impl Channels {
                 Ok(addresses) => {
                     entry.return_leases(now);
                     entry.lookup_error.clear();
-                    entry.found_routers.clone_from(addresses);
+                    if entry.is_group() && entry.has_found(addresses) {
+                        renamed.push(number);
+                    }
                 }
                 Err(error) => entry.lookup_error = error.to_string(),
             }
-            // One address stands for a group.
-            let count = if entry.is_group() { 1 } else { usize::MAX };
-            let servers = found.as_ref().map(|addresses| &addresses[..count.min(addresses.len())]);
+            // One address stands for a group, for ever.
+            let stand_in = entry.stand_in.as_slice();
+            let servers = found.as_ref().map(|addresses| match entry.is_group() {
+                true => stand_in,
+                false => addresses,
+            });
             match (servers, number == channel) {
                 (Ok(addresses), true) => entry.core.handle_resolved(addresses, now),
                 (Ok(addresses), false) => entry.core.handle_addresses(addresses, now),
@@ -220,9 +226,11 @@ impl ChannelEntry {
         id: SessionId,
         slots: u32,
         now: Time,
-    ) -> Option<SessionId> {
+    ) -> Option<[Option<SessionId>; 2]> {
         self.return_leases(now);
-        let Some(index) = self.core.handle_connected(peer, slots, now) else { return Some(id) };
+        let Some(index) = self.core.handle_connected(peer, slots, now) else {
+            return Some([Some(id), None]);
+        };
         let number = index.number();
         if self.sessions.len() <= number {
             self.sessions.resize_with(number + 1, || None);
@@ -239,7 +247,7 @@ impl ChannelEntry {
             unbound: Vec::new(),
         };
         self.sessions[number] = Some(session);
-        closed.map(|closed| closed.id)
+        closed.map(|closed| [Some(closed.id), closed.router])
     }
 
     /// Removes a session that the core has closed, and returns what is to be closed. `None` if
@@ -319,7 +327,8 @@ mod tests {
 
         let drained = entry.index_at(0).expect("it is the first");
         entry.core.handle_draining(drained, at_ms(2000));
-        assert_eq!(entry.add_session(peer, second, SLOTS, at_ms(2000)), Some(first));
+        let closed = entry.add_session(peer, second, SLOTS, at_ms(2000));
+        assert_eq!(closed, Some([Some(first), None]));
         assert_eq!(entry.core.poll_action(at_ms(2000)), Some(Action::Close(drained)));
         assert_eq!(entry.remove_session(drained), None, "it is closed already");
         let Pick::Session(index) = pick(&mut entry) else { panic!("the second has slots") };

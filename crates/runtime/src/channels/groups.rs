@@ -3,9 +3,11 @@
 //! A group is one server of its channel, and an attachment to one of its routers is a session. The
 //! endpoint says which attachment is the best; when that changes, the session drains, and the next
 //! one is opened. With each attachment goes a session with its router, where services are bound:
-//! routers need not give the same numbers.
+//! routers need not give the same numbers. If that session fails, the attachment becomes another
+//! session, with another one beside it, while calls of the first go on.
 //!
-//! Invariant: no two sessions of a channel have the same attachment, also if one of them drains.
+//! Invariants: a session of an attachment is removed only when it has no calls, so that the end of
+//! each call finds its own. Services are bound at the process that has granted the attachment.
 
 use std::net::SocketAddr;
 
@@ -22,6 +24,8 @@ const ROUTER_SLOTS: u32 = 8;
 pub(crate) struct GroupOfChannel {
     /// Its name in the endpoint.
     pub(crate) id: GroupId,
+    /// The attachment that was tried last.
+    tried: Option<SessionId>,
 }
 
 impl ChannelEntry {
@@ -57,8 +61,16 @@ impl ChannelEntry {
         // What asks a router has its numbers of methods, which another one may not share.
         let config = GroupConfig { routers, moves_calls: false, ..GroupConfig::default() };
         let id = endpoint.open_group(&config).map_err(|error| error.to_string())?;
-        self.group = Some(Box::new(GroupOfChannel { id }));
+        self.group = Some(Box::new(GroupOfChannel { id, tried: None }));
         Ok(id)
+    }
+
+    /// A lookup has found routers. Returns whether they are others than before.
+    pub(super) fn has_found(&mut self, routers: &[SocketAddr]) -> bool {
+        self.stand_in = self.stand_in.or(routers.first().copied());
+        let are_others = self.found_routers != routers;
+        self.found_routers = routers.to_vec();
+        are_others
     }
 
     /// The number of the session that gets calls, if it is an attachment.
@@ -71,6 +83,16 @@ impl ChannelEntry {
 }
 
 impl Channels {
+    /// Tells the endpoint of routers whose names have other addresses now.
+    pub(super) fn rename_routers<S>(&mut self, endpoint: &mut Endpoint<S>) {
+        for channel in core::mem::take(&mut self.renamed) {
+            let Some(entry) = self.entry(channel) else { continue };
+            if let Some(group) = &entry.group {
+                endpoint.set_group_routers(group.id, &entry.found_routers);
+            }
+        }
+    }
+
     /// Looks how far an attachment is.
     #[cold]
     pub(super) fn check_group<S>(&mut self, cx: &Context<S>, opening: Opening, step: GroupStep) {
@@ -80,12 +102,18 @@ impl Channels {
             GroupStep::Router(attachment, router) => match cx.session_state(router) {
                 SessionState::Connecting => Ok(step),
                 SessionState::Ready => {
-                    return self.attached(cx, &opening, attachment, router);
+                    return self.attached(cx, opening, attachment, router);
                 }
                 _ => {
                     let why = cx.session_error(router).map(|error| error.to_string());
                     self.closing.push(router);
-                    Err(why.unwrap_or_else(|| "no session with the router".to_owned()))
+                    match self.group_now(cx, opening.channel, attachment) {
+                        // Another one is better by now.
+                        Err(group) => Ok(GroupStep::Attach(group)),
+                        Ok(_) => {
+                            Err(why.unwrap_or_else(|| "no session with the router".to_owned()))
+                        }
+                    }
                 }
             },
         };
@@ -103,12 +131,14 @@ impl Channels {
         channel: u32,
         group: GroupId,
     ) -> Result<GroupStep, String> {
-        let entry = self.entry(channel).expect("its session is being opened");
         let used = cx.group_session(group).zip(cx.group_router(group));
         match used {
-            // The session that has it drains, and is closed when its last call is over.
-            Some((attachment, _)) if entry.has_session(attachment) => Ok(GroupStep::Attach(group)),
-            Some((attachment, router)) => Ok(GroupStep::Dial(attachment, router)),
+            Some((attachment, router)) => {
+                let entry = self.entry(channel).expect("its session is being opened");
+                let group = entry.group.as_mut().expect("it was opened");
+                group.tried = Some(attachment);
+                Ok(GroupStep::Dial(attachment, router))
+            }
             None => {
                 let routers = cx.group_routers(group);
                 let mut failed = routers.iter().map(|at| (at.router, at.failure.as_ref()));
@@ -123,24 +153,39 @@ impl Channels {
         }
     }
 
+    /// The channel's group, if calls are to go by this attachment still.
+    fn group_now<S>(
+        &mut self,
+        cx: &Context<S>,
+        channel: u32,
+        attachment: SessionId,
+    ) -> Result<GroupId, GroupId> {
+        let entry = self.entry(channel).expect("its session is being opened");
+        let group = entry.group.as_ref().expect("it was opened").id;
+        if cx.group_session(group) == Some(attachment) { Ok(group) } else { Err(group) }
+    }
+
+    /// The session with the router is ready, and with it that of the attachment.
     fn attached<S>(
         &mut self,
         cx: &Context<S>,
-        opening: &Opening,
+        opening: Opening,
         attachment: SessionId,
         router: SessionId,
     ) {
-        let entry = self.entry(opening.channel).expect("its session was being opened");
-        if entry.has_session(attachment) || cx.session_slots(attachment) == 0 {
-            // It has ended meanwhile.
+        let now = self.group_now(cx, opening.channel, attachment);
+        let is_its = now.is_ok_and(|group| cx.is_with_group_router(group, router));
+        if let (false, Ok(group) | Err(group)) = (is_its, now) {
             self.closing.push(router);
-            return self.failed(opening, "the attachment has ended".to_owned());
+            let step = Step::Group(GroupStep::Attach(group));
+            return self.opening.push(Opening { step, ..opening });
         }
-        self.opened(opening, attachment, cx.session_slots(attachment), cx.now());
+        self.opened(&opening, attachment, cx.session_slots(attachment), cx.now());
         let entry = self.entry(opening.channel).expect("it was just there");
-        let session = entry.sessions.iter_mut().flatten().find(|it| it.id == attachment);
-        match session {
+        let mut sessions = entry.sessions.iter_mut().flatten();
+        match sessions.find(|it| it.id == attachment && it.router.is_none()) {
             Some(session) => session.router = Some(router),
+            // It is not wanted any more.
             None => self.closing.push(router),
         }
     }
@@ -153,13 +198,30 @@ impl Channels {
             let channel = self.with_groups[at];
             let Some(entry) = self.entry(channel) else { continue };
             let Some(group) = entry.group.as_ref().map(|group| group.id) else { continue };
-            let Some((number, attachment)) = entry.attached() else { continue };
-            if cx.group_session(group) != Some(attachment) {
-                self.detach(channel, number, now);
+            match entry.attached() {
+                Some((number, attachment)) if cx.group_session(group) != Some(attachment) => {
+                    self.detach(channel, number, now);
+                }
+                Some(_) => {}
+                None => self.try_now(cx, channel, group),
             }
         }
         if !self.placing.is_empty() {
             self.check_places(cx);
+        }
+    }
+
+    /// Tries an attachment that is new, although the last ones have failed.
+    fn try_now<S>(&mut self, cx: &Context<S>, channel: u32, group: GroupId) {
+        let is_opening = self.opening.iter().any(|opening| opening.channel == channel);
+        let used = cx.group_session(group).filter(|_| cx.group_router(group).is_some());
+        let Some(entry) = self.entry(channel).filter(|_| !is_opening && used.is_some()) else {
+            return;
+        };
+        let group = entry.group.as_mut().expect("it was just there");
+        if core::mem::replace(&mut group.tried, used) != used {
+            entry.core.handle_reachable();
+            self.mark_dirty(channel);
         }
     }
 
@@ -171,11 +233,5 @@ impl Channels {
         entry.return_leases(now);
         entry.core.handle_succeeded(index);
         self.mark_dirty(channel);
-    }
-}
-
-impl ChannelEntry {
-    fn has_session(&self, id: SessionId) -> bool {
-        self.sessions.iter().flatten().any(|session| session.id == id)
     }
 }

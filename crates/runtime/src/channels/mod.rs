@@ -97,6 +97,8 @@ pub(crate) struct ChannelEntry {
     pub(crate) lookup_error: String,
     /// The routers of its group that the last lookup has found.
     pub(crate) found_routers: Vec<SocketAddr>,
+    /// The address that stands for its group, if its routers are looked up.
+    pub(crate) stand_in: Option<SocketAddr>,
     /// Where it is placed, if it is the companion for the streams of a group's channel.
     pub(crate) place: Option<Place>,
     /// The group that it calls, if its servers are one and it was opened.
@@ -131,6 +133,7 @@ impl ChannelEntry {
             last_error: String::new(),
             lookup_error: String::new(),
             found_routers: Vec::new(),
+            stand_in: None,
             place: None,
             group: None,
             leases: 0,
@@ -192,6 +195,8 @@ pub(crate) struct Channels {
     /// Channels that call groups.
     pub(crate) with_groups: Vec<u32>,
     pub(crate) closing_groups: Vec<GroupId>,
+    /// Channels whose routers have other addresses now.
+    pub(crate) renamed: Vec<u32>,
     /// Channels that look for a worker of a group.
     pub(crate) placing: Vec<Placing>,
     /// Channels with events to be processed, each once.
@@ -223,6 +228,7 @@ impl Channels {
             opening: Vec::new(),
             with_groups: Vec::new(),
             closing_groups: Vec::new(),
+            renamed: Vec::new(),
             placing: Vec::new(),
             dirty: Vec::new(),
             losing: Vec::new(),
@@ -331,7 +337,7 @@ impl Channels {
         let Channels { list, rng, .. } = self;
         let entry = list.get_mut(channel as usize).and_then(Option::as_mut);
         let Some(entry) = entry else { return Slot::Fail(loop_gone()) };
-        if !options.avoid.is_empty() {
+        if !options.avoid.is_empty() && !entry.is_group() {
             // To find a session that no attempt has used, the core needs all slots back.
             entry.return_leases(now);
         }
@@ -391,7 +397,8 @@ impl Channels {
     /// Whether there is work that needs the endpoint between turns.
     #[inline]
     pub(crate) fn needs_endpoint(&self) -> bool {
-        let is_any = !self.closing.is_empty() || !self.closing_groups.is_empty();
+        let is_any =
+            !self.closing.is_empty() || !self.closing_groups.is_empty() || !self.renamed.is_empty();
         let has_steps = self.opening.iter().any(Opening::needs_endpoint);
         is_any || has_steps || self.placing.iter().any(Placing::needs_endpoint)
     }

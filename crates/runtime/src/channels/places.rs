@@ -5,6 +5,7 @@
 //! up: the router is asked in place of the system's resolver.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use petasos_call::balance::Balance;
 use petasos_call::channel::ChannelConfig;
@@ -67,15 +68,14 @@ impl Channels {
     pub(crate) fn look_for_place(&mut self, channel: u32, now: Time) -> bool {
         let Some(entry) = self.entry(channel) else { return false };
         let Some(place) = &entry.place else { return false };
-        let group_of = place.group_of;
         match place.worker.filter(|_| entry.core.is_ready()) {
             // It stays.
             Some(worker) => entry.core.handle_resolved(&[worker], now),
             None => {
                 self.placing.push(Placing { channel, step: PlaceStep::Ask });
-                if let Some(of) = self.entry(group_of) {
-                    of.core.connect();
-                    self.mark_dirty(group_of);
+                if let Some(of) = self.group_channel(channel) {
+                    self.entry(of).expect("it was just there").core.connect();
+                    self.mark_dirty(of);
                 }
             }
         }
@@ -83,9 +83,17 @@ impl Channels {
         true
     }
 
-    /// The group in whose channel's stead a channel has streams.
+    /// The channel in whose stead a channel has streams, if it is still there: its number may be
+    /// another's by now.
+    fn group_channel(&mut self, channel: u32) -> Option<u32> {
+        let entry = self.entry(channel)?;
+        let (of, info) = (entry.place.as_ref()?.group_of, entry.info.clone());
+        self.entry(of).is_some_and(|of| Arc::ptr_eq(&of.info, &info)).then_some(of)
+    }
+
+    /// The group of that channel.
     fn group_of(&mut self, channel: u32) -> Option<GroupId> {
-        let of = self.entry(channel)?.place.as_ref()?.group_of;
+        let of = self.group_channel(channel)?;
         self.entry(of)?.group.as_ref().map(|group| group.id)
     }
 
@@ -110,7 +118,7 @@ impl Channels {
                 (PlaceStep::Asked, Some(group)) => cx.placed(group).map(|placed| {
                     placed.map_err(|error| format!("no worker to connect to: {error}"))
                 }),
-                (PlaceStep::Wait, Some(group)) if cx.group_session(group).is_some() => {
+                (PlaceStep::Wait, Some(group)) if cx.can_be_placed(group) => {
                     it.step = PlaceStep::Ask;
                     None
                 }
@@ -127,8 +135,10 @@ impl Channels {
 
     /// Why calls to the group fail, if they do.
     fn group_failure(&mut self, channel: u32) -> Option<String> {
-        let of = self.entry(channel)?.place.as_ref()?.group_of;
-        let Some(of) = self.entry(of) else { return Some("the channel is closed".to_owned()) };
+        let Some(of) = self.group_channel(channel) else {
+            return Some("the channel to the group is closed".to_owned());
+        };
+        let of = self.entry(of)?;
         of.core.is_failing().then(|| of.last_error.clone())
     }
 

@@ -396,6 +396,7 @@ impl Local {
     /// Notifies all waiters that the loop has ended.
     pub(crate) fn tell_end(&self) {
         self.shared.close();
+        self.joined.end();
         let waiters = self.calls.borrow_mut().take_waiters();
         for waiter in waiters {
             match waiter {

@@ -44,8 +44,7 @@ pub(super) fn on_failed(
         work.call_failed(cx, place, id, error);
         let may_run_again = id.is_group() && work.calls.head(place).routing.is_idempotent;
         let failure = match error {
-            // Another worker may run it.
-            CallError::PeerFailed if may_run_again => Failure::NoWorker,
+            CallError::PeerFailed if may_run_again => Failure::WorkerLost,
             error => failure_of(error),
         };
         work.on_attempt_end(cx, place, Ended::below(failure, Some(request), session));
@@ -117,6 +116,8 @@ impl Work<'_> {
             return self.on_hedge_end(cx, place, ended);
         }
         let may_go_on = match (head.retry_mode, ended.failure) {
+            // Another worker may run it.
+            (RetryMode::Plain, Some(Failure::WorkerLost)) => true,
             (RetryMode::Plain, Some(failure)) => Fate::from(failure.retry()) == Fate::NotRun,
             (retry_mode, _) => retry_mode != RetryMode::Plain,
         };

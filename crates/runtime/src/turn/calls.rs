@@ -170,27 +170,19 @@ impl Work<'_> {
             };
         }
         let (now, tag) = (cx.now(), u64::from(place));
-        let is_group = session.id.is_group();
-        let started = if head.deadline == Time::NEVER && !is_group {
-            cx.enqueue_request(session.id, method.number, request, on_done, tag)
-        } else if head.deadline == Time::NEVER {
-            let (settings, routing) = (CallSettings::default(), head.routing);
-            cx.enqueue_routed(session.id, method.number, request, on_done, tag, &settings, routing)
-        } else {
+        let mut settings = CallSettings::default();
+        if head.deadline != Time::NEVER {
             let left = head.deadline - now;
             let left_us = left.as_nanos().div_ceil(1000);
             let left_us = u32::try_from(left_us).unwrap_or(u32::MAX);
             request.as_mut_slice()[TIME_LEFT_AT..TIME_LEFT_AT + 4]
                 .copy_from_slice(&left_us.to_le_bytes());
-            let settings = CallSettings { timeout: Some(left), ..CallSettings::default() };
-            let (id, number) = (session.id, method.number);
-            match is_group {
-                false => cx.enqueue_with(id, number, request, on_done, tag, &settings),
-                true => {
-                    let routing = head.routing;
-                    cx.enqueue_routed(id, number, request, on_done, tag, &settings, routing)
-                }
-            }
+            settings.timeout = Some(left);
+        }
+        let (id, number, routing) = (session.id, method.number, head.routing);
+        let started = match id.is_group() {
+            true => cx.enqueue_routed(id, number, request, on_done, tag, &settings, routing),
+            false => cx.enqueue_with(id, number, request, on_done, tag, &settings),
         };
         match started {
             Ok(sent) => self.calls.at(place).sent(session.number, sent, now),

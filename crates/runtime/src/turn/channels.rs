@@ -91,7 +91,9 @@ impl Work<'_> {
             for bind in of.binds.iter_mut().filter(|bind| matches!(bind, Bind::Asked)) {
                 *bind = Bind::Unasked;
             }
-            self.channels.detach(channel, number as usize, now);
+            let router = of.router.take();
+            self.channels.closing.extend(router);
+            self.channels.drained(session, now);
             for (_, who) in unbound {
                 self.channels.release(session, None, now);
                 self.start_anew(who);

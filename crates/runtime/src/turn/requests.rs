@@ -72,8 +72,9 @@ pub(crate) fn abandon(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>,
     let Dispatcher { methods, parts } = dispatcher;
     if let Some(task) = parts.waiting.get(&key) {
         let task = *task;
-        methods[task.kind as usize].abandon(parts, cx, task.slot);
-        return cx.end_abandoned(key);
+        // First, since a handler may panic when it is dropped.
+        cx.end_abandoned(key);
+        return methods[task.kind as usize].abandon(parts, cx, task.slot);
     }
     handlers::abandon(dispatcher, cx, key);
 }

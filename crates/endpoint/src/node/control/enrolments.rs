@@ -276,8 +276,10 @@ impl Control {
             told.asked = told.asked.saturating_sub(1);
         }
         self.enrolments.later.push((self.now + UNUSED_FOR, Later::CloseUnused(number)));
-        if let Ok(Grant::Joined(grant)) = &result {
-            self.on_epoch_of_workers(number, grant.epoch.number);
+        match &result {
+            Ok(Grant::Joined(grant)) => self.on_epoch_of_workers(number, grant.epoch.number),
+            Ok(Grant::Attached(_)) => {}
+            Err(_) => self.enrolments.links.entry(number).or_default().table.begin_anew(),
         }
         let attempt = self.attempts.remove(&id);
         let enrolment = attempt.and_then(|attempt| match attempt.asking {
@@ -313,7 +315,7 @@ impl Control {
         }
         let (router_ip, local_ip) = (link.peer_ip, link.local_ip());
         let incarnation = link.incarnation().expect("hellos come before grants");
-        let granted = Granted { grant, router_ip, local_ip, incarnation };
+        let granted = Granted { grant, link: number, router_ip, local_ip, incarnation };
         let told = self.enrolments.links.entry(number).or_default();
         let is_heard = enrolment.leave(|news| {
             news.granted = Some(granted);
