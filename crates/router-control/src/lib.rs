@@ -69,7 +69,7 @@
 //! program's.
 //!
 //! Not here yet: layouts in tables, and tables that change (RT31), seals and expelling (RT27,
-//! RT30), *place me* (RT37), and taking over from another router (RT38).
+//! RT30), and taking over from another router (RT38).
 
 #![forbid(unsafe_code)]
 
