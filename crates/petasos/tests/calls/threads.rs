@@ -126,7 +126,7 @@ fn more_calls_than_slots_block_none() {
     let client = client(&server);
     let held: Vec<_> = (0..300).map(|_| client.greet(name("hold"))).collect();
     // The first session has 32 slots: sessions are opened until all calls have one.
-    until(|| service.seen().begun == 300);
+    until(|| service.seen().begun >= 300);
     assert_eq!(block_on(greet(&client, "quick")), "hello, quick");
     release(&service);
     for call in held {
@@ -142,10 +142,10 @@ fn r11_calls_are_cancelled_from_everywhere() {
     let mut held = Box::pin(client.greet(name("hold")));
     assert!(held.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     let unpolled = client.greet(name("hold"));
-    until(|| service.seen().begun == 2);
+    until(|| service.seen().begun >= 2);
     drop(held);
     std::thread::spawn(move || drop(unpolled)).join().expect("it does not panic");
-    until(|| service.seen().dropped == 2);
+    until(|| service.seen().dropped >= 2);
     assert_eq!(block_on(greet(&client, "after")), "hello, after");
 }
 

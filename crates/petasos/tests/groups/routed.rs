@@ -71,11 +71,12 @@ fn calls_that_are_given_up_leave_room_for_others() {
     let service = Service::default();
     let server = start(&service);
     let client = client(&server);
-    for round in 1..=40 {
+    for _ in 0..40 {
+        let (begun, dropped) = (service.seen().begun, service.seen().dropped);
         let held = client.greet(name("hold"));
-        until(|| service.seen().begun == round);
+        until(|| service.seen().begun > begun);
         drop(held);
-        until(|| service.seen().dropped == round);
+        until(|| service.seen().dropped > dropped);
     }
     assert_eq!(
         block_on(client.greet(name("after"))).expect("there is room").text(),
