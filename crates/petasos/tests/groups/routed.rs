@@ -72,7 +72,8 @@ fn calls_that_are_given_up_leave_room_for_others() {
     let server = start(&service);
     let client = client(&server);
     for _ in 0..40 {
-        let (begun, dropped) = (service.seen().begun, service.seen().dropped);
+        let begun = service.seen().begun;
+        let dropped = service.seen().dropped;
         let held = client.greet(name("hold"));
         until(|| service.seen().begun > begun);
         drop(held);
