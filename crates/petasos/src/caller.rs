@@ -283,22 +283,8 @@ impl ServiceClient {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
-        let (message, mut parts) = request.into_parts();
-        let settings = self.settings(method, &mut parts)?;
-        let CallSettings { timeout, wait_for_ready, codec, retry_mode, routing, .. } = settings;
-        let deadline = timeout.map_or(Time::NEVER, |timeout| local.now() + timeout);
-        let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
-        let (service, recode) = (self.service, Recode::of::<Q>(codec));
-        let head = CallHead {
-            channel,
-            service,
-            method,
-            wait_for_ready,
-            retry_mode,
-            deadline,
-            recode,
-            routing,
-        };
+        let (NewCall { mut head, request }, timeout) = self.new_call(channel, method, request)?;
+        head.deadline = timeout.map_or(Time::NEVER, |timeout| local.now() + timeout);
         Ok(Stage::begun(local, local.begin_with(|| head, request)))
     }
 
@@ -310,26 +296,35 @@ impl ServiceClient {
         method: u16,
         request: Request<Q>,
     ) -> Result<Stage<P>, Status> {
+        let (call, timeout) = self.new_call(shared.channel, method, request)?;
+        let remote = RemoteCompletion::new(shared.thread.clone());
+        let call = RemoteCall { call, timeout, remote: remote.clone() };
+        shared.runtime.send(Command::Begin(Box::new(call)));
+        Ok(Stage::RemoteCompletion(shared.runtime.loop_id, remote))
+    }
+
+    /// A call and its timeout. Its deadline is its loop's to set.
+    fn new_call<Q: Message>(
+        &self,
+        channel: u32,
+        method: u16,
+        request: Request<Q>,
+    ) -> Result<(NewCall, Option<Duration>), Status> {
         let (message, mut parts) = request.into_parts();
         let settings = self.settings(method, &mut parts)?;
         let CallSettings { timeout, wait_for_ready, codec, retry_mode, routing, .. } = settings;
         let request = request_bytes(message, &parts.metadata, &parts.extensions)?;
-        let (channel, service, deadline) = (shared.channel, self.service, Time::NEVER);
-        let recode = Recode::of::<Q>(codec);
         let head = CallHead {
             channel,
-            service,
+            service: self.service,
             method,
             wait_for_ready,
             retry_mode,
-            deadline,
-            recode,
+            deadline: Time::NEVER,
+            recode: Recode::of::<Q>(codec),
             routing,
         };
-        let remote = RemoteCompletion::new(shared.thread.clone());
-        let call = RemoteCall { call: NewCall { head, request }, timeout, remote: remote.clone() };
-        shared.runtime.send(Command::Begin(Box::new(call)));
-        Ok(Stage::RemoteCompletion(shared.runtime.loop_id, remote))
+        Ok((NewCall { head, request }, timeout))
     }
 }
 
