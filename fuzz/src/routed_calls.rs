@@ -6,7 +6,7 @@
 use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
 use petasos_endpoint::{
     CallSettings, Clock, CongestionConfig, Endpoint, EndpointConfig, MembershipId, RoutePolicy,
-    Routing, SessionId, VirtualClock,
+    RouterProcess, Routing, SessionId, VirtualClock,
 };
 use petasos_netio::PacketIo;
 use petasos_netio::memory::{MemoryConfig, MemoryIo};
@@ -129,7 +129,8 @@ impl Scene {
             feedback: address(&self.router),
         };
         let ip = self.router.local_address().ip();
-        endpoint.join_group(offer.id, &grant, bound, ip).expect("the hub reaches every port");
+        let router = RouterProcess { ip, incarnation: 1 };
+        endpoint.join_group(offer.id, &grant, bound, router).expect("the hub reaches every port");
         endpoint.set_group_client(offer.id, client, None).expect("there is room");
         let at = endpoint.local_address();
         self.client.set_group_member(self.session, number, at).expect("it is reached");
@@ -201,7 +202,10 @@ impl Scene {
             0 => _ = answer_held(&mut worker.endpoint, input.short()),
             1 => self.turn(u64::from(input.u8()) * 1_000_000),
             2 => worker.endpoint.drain(),
-            3 => _ = self.client.set_group_epoch(self.session, input.u16() % EPOCHS),
+            3 => {
+                let epoch = Epoch { number: input.u16() % EPOCHS, ..epoch() };
+                _ = self.client.set_group_epoch(self.session, &epoch);
+            }
             4 => self.end(at),
             _ => self.client.close_session(self.session),
         }

@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_control::{ASKED_MAX, AttachGrant, AttachParams, DataAddress};
+use petasos_control::{ASKED_MAX, AttachGrant, AttachParams, DataAddress, Epoch};
 
 use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, MemberRequest, News, Reminder};
 use crate::error::SessionError;
 use crate::group_members::{
-    AtRouter, Attached, CalledGroup, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError, OUTLIVE,
-    OUTLIVE_ENDED, Places, ROUTERS_AFTER, WORN_AFTER,
+    AtRouter, Attached, CalledGroup, EPOCH_OVER, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError,
+    OUTLIVE, OUTLIVE_ENDED, Places, ROUTERS_AFTER, WORN_AFTER,
 };
 use crate::mail::{Command, Enrolment, GroupCommand};
 use crate::router_list::{
@@ -242,8 +242,7 @@ impl<S> Endpoint<S> {
             attached.is_draining |= is_draining;
             let (session, router) = (attached.session, attached.router);
             if let Some(epoch) = epoch {
-                // It was just found.
-                let _ = self.set_group_epoch(session, epoch);
+                self.on_called_epoch((enrolment, session), &epoch);
             }
             if let Some(told) = routers {
                 self.on_called_routers(group, (enrolment, router), &told);
@@ -260,6 +259,14 @@ impl<S> Endpoint<S> {
             self.on_attachment_ended(group, enrolment, ended);
         }
         self.use_best(group);
+    }
+
+    fn on_called_epoch(&mut self, (enrolment, session): (EnrolmentId, SessionId), epoch: &Epoch) {
+        match self.set_group_epoch(session, epoch) {
+            Ok(()) => self.remind(enrolment, Reminder::EpochOver(epoch.number), EPOCH_OVER),
+            // First packets keep to the one before, and are refused once that is over.
+            Err(error) => tracing::debug!(epoch = epoch.number, %error, "a router's epoch"),
+        }
     }
 
     fn on_attached(&mut self, group: GroupId, enrolment: EnrolmentId, granted: Granted) {
@@ -439,6 +446,12 @@ impl<S> Endpoint<S> {
                 self.use_best(group);
             }
             Reminder::Routers => self.on_called_news(group, enrolment),
+            Reminder::EpochOver(newest) => {
+                let attachment = self.cx.core.group_attachment(session);
+                if attachment.is_some_and(|it| it.epoch == newest) {
+                    self.end_group_epoch(session);
+                }
+            }
             Reminder::Worn if attached.is_connected => {
                 if !self.cx.core.is_group_worn(session) {
                     return self.remind(enrolment, Reminder::Worn, WORN_AFTER);

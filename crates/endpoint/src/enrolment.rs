@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use petasos_control::{
-    Active, AttachGrant, AttachParams, DataAddress, JoinGrant, JoinParams, PlaceGrant, Table,
+    Active, AttachGrant, AttachParams, DataAddress, Epoch, JoinGrant, JoinParams, PlaceGrant, Table,
 };
 use petasos_tls::Identity;
 use petasos_wire::RoutePolicy;
@@ -80,8 +80,8 @@ pub(crate) enum Reminder {
     Routers,
     /// Whether numbers of first packets are still to be had (RT3).
     Worn,
-    /// The epoch before the newest is not taken any more (RT30).
-    EpochOver,
+    /// If this epoch is still the newest, the one before is not taken any more (RT30).
+    EpochOver(u16),
 }
 
 /// What a router has told since the endpoint read it last.
@@ -97,7 +97,7 @@ pub(crate) struct News {
     /// The newest table of methods that is complete.
     pub(crate) table: Option<Arc<[Table]>>,
     /// The newest, by its number.
-    pub(crate) epoch: Option<u16>,
+    pub(crate) epoch: Option<Epoch>,
     pub(crate) active: Option<Active>,
     pub(crate) routers: Option<Vec<SocketAddr>>,
     pub(crate) is_draining: bool,

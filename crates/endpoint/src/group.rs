@@ -6,9 +6,13 @@
 //! handlers like any others; each client of a group is a session.
 
 use core::fmt;
+use std::net::IpAddr;
 
+use petasos_control::Cipher as GroupCipher;
 use petasos_netio::RouteError;
 pub use petasos_proto::taken::MembershipId;
+use petasos_seal::Cipher;
+use petasos_seal::group::NotNext;
 pub use petasos_wire::RoutePolicy;
 
 /// Attachments to groups, which are in no table of sessions, have indices from this one on. So have
@@ -59,6 +63,23 @@ pub struct MembershipOffer {
     pub tag: u32,
 }
 
+/// A process that is a group's router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterProcess {
+    /// Where its packets come from and go to, unless what it grants names other addresses.
+    pub ip: IpAddr,
+    /// What names the process (C4): keys of sealed groups belong to one.
+    pub incarnation: u64,
+}
+
+/// The AEAD that a router has named (RT33).
+pub(crate) fn cipher_of(cipher: GroupCipher) -> Cipher {
+    match cipher {
+        GroupCipher::Aes128Gcm => Cipher::Aes128Gcm,
+        GroupCipher::ChaCha20Poly1305 => Cipher::ChaCha20Poly1305,
+    }
+}
+
 /// Why something that a router has told could not be carried out.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -69,8 +90,9 @@ pub enum GroupError {
     Full,
     /// The routers are not of one group: their packets have different lengths (RT32).
     OtherGroup,
-    /// The group is sealed, which this version does not support.
-    Sealed,
+    /// The router names an epoch that is not newer than those that it has named, or has no secret
+    /// for it although the group is sealed, or the reverse (RT30).
+    Epoch,
     /// The packet I/O cannot reach an address.
     Unreachable(RouteError),
 }
@@ -81,13 +103,19 @@ impl fmt::Display for GroupError {
             GroupError::Unknown => f.write_str("there is no such attachment or membership"),
             GroupError::Full => f.write_str("the endpoint's limit for groups is reached"),
             GroupError::OtherGroup => f.write_str("the routers are of different groups"),
-            GroupError::Sealed => f.write_str("sealed groups are not supported"),
+            GroupError::Epoch => f.write_str("the router's epoch does not follow the others"),
             GroupError::Unreachable(error) => write!(f, "an address cannot be reached: {error}"),
         }
     }
 }
 
 impl std::error::Error for GroupError {}
+
+impl From<NotNext> for GroupError {
+    fn from(_: NotNext) -> GroupError {
+        GroupError::Epoch
+    }
+}
 
 impl From<RouteError> for GroupError {
     fn from(error: RouteError) -> GroupError {

@@ -222,8 +222,8 @@ pub(crate) struct Joined {
     /// The router's process, once it has granted the membership.
     pub(crate) incarnation: Option<u64>,
     pub(crate) is_connected: bool,
-    /// The newest epoch, and the one before while it is taken (RT30).
-    pub(crate) epochs: (u16, Option<u16>),
+    /// The newest epoch that it takes.
+    pub(crate) epoch: u16,
 }
 
 impl EndpointGroups {

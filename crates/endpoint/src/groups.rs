@@ -8,19 +8,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use petasos_control::{AttachGrant, DataAddress, JoinGrant};
+use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
 use petasos_netio::{Origin, PacketIo, Route};
 use petasos_proto::given::GivenTimes;
 use petasos_proto::pairs::AttachmentId;
 use petasos_proto::taken::MembershipId;
 use petasos_proto::{Recovery, SessionParams};
 use petasos_tls::Identity;
-use petasos_wire::{EPOCHS, HEADER_BYTES, Packet, RoutedPacket};
+use petasos_wire::{HEADER_BYTES, Packet, RoutedPacket, SEAL_BYTES};
 
 use crate::congestion;
-use crate::core::{Attachment, Chore, Joined};
+use crate::core::{Attachment, AttachmentKeys, Chore, Joined};
 use crate::endpoint::Endpoint;
-use crate::group::{GroupError, MembershipOffer};
+use crate::group::{GroupError, MembershipOffer, RouterProcess, cipher_of};
 use crate::receive::take_first;
 use crate::sessions::SessionId;
 use crate::setup::{first_credits, fitting};
@@ -39,24 +39,44 @@ impl<S> Endpoint<S> {
         reply: SocketAddr,
         router_ip: IpAddr,
     ) -> Result<SessionId, GroupError> {
-        if grant.cipher.is_some() {
-            return Err(GroupError::Sealed);
-        }
+        let keys = self.attachment_keys(grant)?;
         let (route, origin) = self.route_to(&grant.address, router_ip)?;
-        let params = self.pair_params(route, grant.payload_bytes);
+        let params = self.pair_params(route, grant.payload_bytes, keys.is_some());
         let congestion = congestion::fit(&self.cx.core.congestion, &params);
         let id = AttachmentId(self.cx.core.next_generation());
-        let attachment = Attachment::new(id, grant, reply, (route, origin), params, congestion);
+        let router = (route, origin);
+        let attachment = Attachment::new(id, grant, reply, router, params, congestion, keys);
         Ok(self.cx.core.add_attachment(attachment))
     }
 
-    /// First packets by this attachment name another epoch from now on (RT30): its number modulo
-    /// [`EPOCHS`].
+    /// The keys of an attachment to a sealed group.
+    fn attachment_keys(
+        &self,
+        grant: &AttachGrant,
+    ) -> Result<Option<Box<AttachmentKeys>>, GroupError> {
+        let (cipher, secret) = match (grant.cipher, &grant.epoch.secret) {
+            (Some(cipher), Some(secret)) => (cipher_of(cipher), secret),
+            (None, None) => return Ok(None),
+            _ => return Err(GroupError::Epoch),
+        };
+        let mut keys = Box::new(AttachmentKeys::new(cipher, self.cx.core.config.key_life));
+        keys.begin(grant.epoch.number, *secret.bytes())?;
+        Ok(Some(keys))
+    }
+
+    /// First packets by this attachment name another epoch from now on (RT30), which has a secret
+    /// in a sealed group. What is answered to those of the one before is heard until
+    /// [`Endpoint::end_group_epoch`].
     ///
     /// # Errors
-    /// [`GroupError::Unknown`].
-    pub fn set_group_epoch(&mut self, session: SessionId, epoch: u16) -> Result<(), GroupError> {
-        found(self.cx.core.set_attachment_epoch(session, epoch % EPOCHS))
+    /// [`GroupError::Unknown`], or [`GroupError::Epoch`]; then nothing has changed.
+    pub fn set_group_epoch(&mut self, session: SessionId, epoch: &Epoch) -> Result<(), GroupError> {
+        self.cx.core.set_attachment_epoch(session, epoch)
+    }
+
+    /// The epoch before the newest of this attachment is not taken any more.
+    pub fn end_group_epoch(&mut self, session: SessionId) {
+        self.cx.core.end_attachment_epoch(session);
     }
 
     /// The router has told that a worker is there, and where (RT36). Only members that were told
@@ -107,8 +127,7 @@ impl<S> Endpoint<S> {
         self.cx.core.offer_membership()
     }
 
-    /// The router has granted the membership: it gives at most `n` requests at a time. `router_ip`
-    /// is the router's, unless the grant names others.
+    /// The router has granted the membership: it gives at most `n` requests at a time.
     ///
     /// # Errors
     /// See [`GroupError`].
@@ -117,25 +136,23 @@ impl<S> Endpoint<S> {
         id: MembershipId,
         grant: &JoinGrant,
         n: u16,
-        router_ip: IpAddr,
+        router: RouterProcess,
     ) -> Result<(), GroupError> {
-        if grant.cipher.is_some() {
-            return Err(GroupError::Sealed);
-        }
-        let source = self.route_to(&grant.source, router_ip)?;
-        let feedback = match self.route_to(&grant.feedback, router_ip) {
+        let source = self.route_to(&grant.source, router.ip)?;
+        let feedback = match self.route_to(&grant.feedback, router.ip) {
             Ok((feedback, _)) => feedback,
             Err(error) => {
                 self.io.release_route(source.0);
                 return Err(error);
             }
         };
-        let params = self.pair_params(feedback, grant.payload_bytes);
+        let params = self.pair_params(feedback, grant.payload_bytes, grant.cipher.is_some());
         let times = GivenTimes { hole: micros(grant.hole_us), beat: micros(grant.beat_us) };
         let joined = Joined::new(grant, source, feedback, params);
         self.cx.core.now = self.clock.now();
         let times = (times, micros(grant.claim_us));
-        let established = self.cx.core.establish_membership(id, joined, times, n);
+        let seal = grant.cipher.map(|cipher| (router, cipher_of(cipher), &grant.epoch));
+        let established = self.cx.core.establish_membership(id, joined, times, n, seal);
         if established.is_err() {
             self.io.release_route(source.0);
             self.io.release_route(feedback);
@@ -161,18 +178,25 @@ impl<S> Endpoint<S> {
         self.cx.core.forget_client(id, client);
     }
 
-    /// First packets of these epochs are taken from now on (RT30): numbers modulo [`EPOCHS`].
+    /// First packets of this epoch are taken from now on (RT30), which has a secret in a sealed
+    /// group. Those of the one before are, until [`Endpoint::end_membership_epoch`].
+    ///
+    /// # Errors
+    /// [`GroupError::Unknown`], or [`GroupError::Epoch`]; then nothing has changed.
+    pub fn begin_membership_epoch(
+        &mut self,
+        id: MembershipId,
+        epoch: &Epoch,
+    ) -> Result<(), GroupError> {
+        self.cx.core.begin_membership_epoch(id, epoch)
+    }
+
+    /// First packets of the epoch before the newest are not taken any more.
     ///
     /// # Errors
     /// [`GroupError::Unknown`].
-    pub fn set_membership_epochs(
-        &mut self,
-        id: MembershipId,
-        newest: u16,
-        before: Option<u16>,
-    ) -> Result<(), GroupError> {
-        let (newest, before) = (newest % EPOCHS, before.map(|before| before % EPOCHS));
-        found(self.cx.core.set_membership_epochs(id, newest, before))
+    pub fn end_membership_epoch(&mut self, id: MembershipId) -> Result<(), GroupError> {
+        found(self.cx.core.end_membership_epoch(id))
     }
 
     /// The router may give `n` requests at a time from now on; 0: none more.
@@ -205,9 +229,10 @@ impl<S> Endpoint<S> {
     }
 
     /// The parameters of the sessions of pairs whose packets have so long a payload (RT12).
-    fn pair_params(&self, route: Route, payload_bytes: u16) -> SessionParams {
+    fn pair_params(&self, route: Route, payload_bytes: u16, is_sealed: bool) -> SessionParams {
         let (config, path) = (&self.cx.core.config.session, self.io.path_limits_on(route));
-        let packet_bytes = HEADER_BYTES + usize::from(payload_bytes);
+        let seal_bytes = if is_sealed { SEAL_BYTES } else { 0 };
+        let packet_bytes = HEADER_BYTES + usize::from(payload_bytes) + seal_bytes;
         let room_packets = fitting(path.room_bytes, packet_bytes);
         let credits_max = config.credits.min(room_packets);
         SessionParams {
@@ -222,7 +247,7 @@ impl<S> Endpoint<S> {
             request_bytes_max: config.message_bytes_max,
             response_bytes_max: config.message_bytes_max,
             recovery: Recovery::Selective,
-            checksum: false,
+            checksum: is_sealed,
         }
     }
 

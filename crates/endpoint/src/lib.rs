@@ -72,6 +72,7 @@ mod polling;
 mod quota;
 mod receive;
 mod router_list;
+mod sealed_links;
 mod secure;
 mod served_groups;
 mod sessions;
@@ -99,7 +100,7 @@ pub use config::{EndpointConfig, Polling, SessionConfig};
 pub use endpoint::Endpoint;
 pub use error::{AttachError, ConnectAndWaitError, ConnectError, NodeError, SessionError};
 pub use external::{ExternalAnswer, ExternalEvent, ExternalLimits};
-pub use group::{GroupError, MembershipId, MembershipOffer, RoutePolicy, Routing};
+pub use group::{GroupError, MembershipId, MembershipOffer, RoutePolicy, RouterProcess, Routing};
 pub use group_members::{
     AtRouter, GroupConfig, GroupId, GroupOpenError, ServeConfig, ServedGroupId,
 };

@@ -192,9 +192,9 @@ fn handle_group_frame<S>(
         Err(malformed) => return count_malformed(&mut cx.core, malformed),
     };
     match packet.kind() {
-        kind if kind.from_server() => on_pair_packet(state, cx, packet, marked, origin),
+        kind if kind.from_server() => on_pair_packet(state, cx, bytes, packet, marked, origin),
         Kind::Routed => on_first_packet(state, cx, bytes, packet, origin),
-        _ => on_taken_packet(state, cx, packet, origin),
+        _ => on_taken_packet(state, cx, bytes, packet, origin),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use core::time::Duration;
 
 use petasos_base::Time;
-use petasos_control::{JoinGrant, JoinParams, RefuseCode, Table};
+use petasos_control::{Epoch, JoinGrant, JoinParams, RefuseCode, Table};
 use petasos_tls::Identity;
 use petasos_wire::CREDITS_MAX;
 
@@ -18,7 +18,7 @@ use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, MemberRequest, News, Reminder};
 use crate::error::SessionError;
-use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipId};
+use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipId, RouterProcess};
 use crate::group_members::{
     AtRouter, EPOCH_OVER, GroupOpenError, Joined, OUTLIVE, ROUTERS_AFTER, ServeConfig, ServedGroup,
     ServedGroupId,
@@ -179,7 +179,7 @@ impl<S> Endpoint<S> {
             id: offer.id,
             incarnation: None,
             is_connected: true,
-            epochs: (0, None),
+            epoch: 0,
         });
         if let Some(entry) = at.routers.get_mut(router) {
             entry.asked = Some(enrolment);
@@ -218,7 +218,7 @@ impl<S> Endpoint<S> {
             self.on_client_changed(group, enrolment, client, told);
         }
         if let Some(epoch) = epoch {
-            self.on_served_epoch(group, enrolment, epoch);
+            self.on_served_epoch(group, enrolment, &epoch);
         }
         let at = self.cx.core.outside.groups.served(group);
         let router = at.and_then(|at| Some(at.joined_by(enrolment)?.router));
@@ -248,12 +248,12 @@ impl<S> Endpoint<S> {
         let has_names = at.config.methods.is_some();
         let Some(joined) = at.joined_by(enrolment) else { return };
         joined.incarnation = Some(granted.incarnation);
-        joined.epochs = (grant.epoch.number, None);
+        joined.epoch = grant.epoch.number;
         if has_names {
             // Until the router has told its table, it names nothing.
             self.cx.core.set_membership_methods(id, OwnMethods::default());
         }
-        self.take_epochs(group, enrolment);
+        self.command_group(GroupCommand::EpochTaken { enrolment, epoch: grant.epoch.number });
         // A router process has one membership of an endpoint (RT34). That at an earlier process
         // goes on for a while: clients may be bound to it.
         self.end_former(enrolment, granted.incarnation);
@@ -321,30 +321,31 @@ impl<S> Endpoint<S> {
                 return Err(RouterFailure::here(SessionError::Plaintext(data), ""));
             }
         }
-        let joined = self.join_group(id, grant, bound, granted.router_ip);
+        let router = RouterProcess { ip: granted.router_ip, incarnation: granted.incarnation };
+        let joined = self.join_group(id, grant, bound, router);
         joined.map_err(|error| RouterFailure::of(&error))
     }
 
-    /// Takes requests of a membership's epochs, and says so.
-    fn take_epochs(&mut self, group: ServedGroupId, enrolment: EnrolmentId) {
+    /// Takes requests of another epoch, too, and says so.
+    fn on_served_epoch(&mut self, group: ServedGroupId, enrolment: EnrolmentId, epoch: &Epoch) {
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         let Some(joined) = at.joined_by(enrolment) else { return };
-        let (id, (epoch, before)) = (joined.id, joined.epochs);
-        if self.set_membership_epochs(id, epoch, before).is_ok() {
-            self.command_group(GroupCommand::EpochTaken { enrolment, epoch });
-        }
-    }
-
-    fn on_served_epoch(&mut self, group: ServedGroupId, enrolment: EnrolmentId, epoch: u16) {
-        let Some(at) = self.cx.core.outside.groups.served(group) else { return };
-        let Some(joined) = at.joined_by(enrolment) else { return };
-        let (former, _) = joined.epochs;
-        if former == epoch {
+        if joined.epoch == epoch.number {
             return;
         }
-        joined.epochs = (epoch, Some(former));
-        self.take_epochs(group, enrolment);
-        self.remind(enrolment, Reminder::EpochOver, EPOCH_OVER);
+        let id = joined.id;
+        if let Err(error) = self.begin_membership_epoch(id, epoch) {
+            // It is not confirmed: the router gives its requests to others.
+            tracing::debug!(epoch = epoch.number, %error, "a router's epoch");
+            return;
+        }
+        let Some(at) = self.cx.core.outside.groups.served(group) else { return };
+        if let Some(joined) = at.joined_by(enrolment) {
+            joined.epoch = epoch.number;
+        }
+        let epoch = epoch.number;
+        self.command_group(GroupCommand::EpochTaken { enrolment, epoch });
+        self.remind(enrolment, Reminder::EpochOver(epoch), EPOCH_OVER);
     }
 
     fn on_client_changed(
@@ -477,11 +478,10 @@ impl<S> Endpoint<S> {
                 self.give_membership_up(group, enrolment);
             }
             Reminder::Routers => self.on_served_news(group, enrolment),
-            Reminder::EpochOver => {
-                joined.epochs.1 = None;
-                let (id, (epoch, _)) = (joined.id, joined.epochs);
+            Reminder::EpochOver(newest) if joined.epoch == newest => {
+                let id = joined.id;
                 // It is there as long as the group has it.
-                let _ = self.set_membership_epochs(id, epoch, None);
+                let _ = self.end_membership_epoch(id);
             }
             _ => {}
         }

@@ -31,6 +31,9 @@ petasos_base::counters! {
         /// Received packets of sealed sessions that had been opened before, or were too old to
         /// check (W31).
         seals_replayed,
+        /// First packets of sealed groups for which there are no keys: of an epoch that is not
+        /// taken, or of a client that the router has not told of (RT27, RT30).
+        without_keys,
         /// Packets not sent because their number was not above the previous one's (W29). Never
         /// happens unless the protocol's implementation is wrong.
         transmit_unsealed,

@@ -5,6 +5,7 @@
 use petasos_buf::{MsgBuf, copy_short, copy_short_twice};
 use petasos_netio::{Route, TX_BATCH_MAX};
 use petasos_seal::Sealer;
+use petasos_seal::group::FirstSealer;
 use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header, SEAL_BYTES};
 
 /// Packets up to this length are written next to each other as they are made, so that a run of them
@@ -98,6 +99,23 @@ impl OpenTrain {
     }
 }
 
+/// What the end of a packet is made of, if its header says that it has one.
+pub(crate) enum Guard<'a> {
+    /// Its checksum (W12).
+    Checksum,
+    /// The tag of a sealed session (W27), or of a link (RT28).
+    Seal(&'a mut Sealer),
+    /// The tag of a client's first packet (RT27).
+    First(&'a mut FirstSealer),
+}
+
+impl Guard<'_> {
+    #[inline(always)]
+    pub(crate) fn of(sealer: Option<&mut Sealer>) -> Guard<'_> {
+        sealer.map_or(Guard::Checksum, Guard::Seal)
+    }
+}
+
 /// Packets to be sent, in order. Paced sessions wait in a wheel before this queue, never packets.
 pub(crate) struct TxQueue {
     pub(crate) items: Vec<TxItem>,
@@ -171,11 +189,12 @@ impl TxQueue {
         let bytes = (message.len() - start).min(payload_bytes);
         let padded = message.len() <= payload_bytes;
         let fill = |to: &mut [u8]| message.copy_range(start, to);
-        self.push_filled(route, header, &[], (bytes, fill), padded, sealer);
+        self.push_filled(route, header, &[], (bytes, fill), padded, Guard::of(sealer));
     }
 
     /// Queues a packet with a block between header and payload (RT2, RT7), and a payload of so many
-    /// bytes, which is written to where it is sent from.
+    /// bytes, which is written to where it is sent from. In a sealed group the header says that
+    /// there is a checksum, and a guard makes the tag.
     #[inline]
     pub(crate) fn push_with_block(
         &mut self,
@@ -184,9 +203,11 @@ impl TxQueue {
         block: &[u8],
         payload: (usize, impl FnOnce(&mut [u8])),
         padded: bool,
+        guard: Guard<'_>,
     ) {
-        debug_assert!(!header.has_checksum(), "groups in plaintext have no checksums");
-        self.push_filled(route, header, block, payload, padded, None);
+        let is_sealed = !matches!(guard, Guard::Checksum);
+        debug_assert!(header.has_checksum() == is_sealed, "groups have seals, but no checksums");
+        self.push_filled(route, header, block, payload, padded, guard);
     }
 
     /// Queues a copy of a message's only packet, in a session without checksums; its payload has at
@@ -236,7 +257,8 @@ impl TxQueue {
         sealer: Option<&mut Sealer>,
     ) {
         let fill = |to: &mut [u8]| to.copy_from_slice(payload);
-        self.push_filled(route, header, &[], (payload.len(), fill), padded, sealer);
+        let guard = Guard::of(sealer);
+        self.push_filled(route, header, &[], (payload.len(), fill), padded, guard);
     }
 
     /// Queues a packet with a payload of so many bytes, which is written to where it is sent from.
@@ -248,13 +270,13 @@ impl TxQueue {
         block: &[u8],
         (bytes, fill): (usize, impl FnOnce(&mut [u8])),
         padded: bool,
-        sealer: Option<&mut Sealer>,
+        guard: Guard<'_>,
     ) {
         let start = self.staged;
-        let trailer = match sealer {
+        let trailer = match guard {
             _ if !header.has_checksum() => 0,
-            None => CHECKSUM_BYTES,
-            Some(_) => SEAL_BYTES,
+            Guard::Checksum => CHECKSUM_BYTES,
+            Guard::Seal(_) | Guard::First(_) => SEAL_BYTES,
         };
         let payload_at = start + HEADER_BYTES + block.len();
         let mut end = payload_at + bytes;
@@ -268,7 +290,7 @@ impl TxQueue {
             let padding = padding.filter(|_| padded).unwrap_or(0);
             self.stage[end..end + padding].fill(0);
             end += padding;
-            if !protect(&mut self.stage[start..end + trailer], sealer) {
+            if !protect(&mut self.stage[start..end + trailer], block.len(), guard) {
                 // Drop it, as if the network had lost it.
                 self.unsealed += 1;
                 return;
@@ -445,10 +467,13 @@ const _: () =
 const _: () = assert!(TRAIN_PACKETS_MAX as usize <= TX_BATCH_MAX);
 const _: () = assert!(petasos_wire::SLOTS_MAX <= 1 << 8);
 
-/// Fills in the end of a packet: its tag or its checksum. Returns whether the packet can be sent.
-fn protect(packet: &mut [u8], sealer: Option<&mut Sealer>) -> bool {
-    if let Some(sealer) = sealer {
-        return sealer.seal(packet).is_ok();
+/// Fills in the end of a packet, which has a block of so many bytes behind its header. Returns
+/// whether the packet can be sent.
+fn protect(packet: &mut [u8], block_bytes: usize, guard: Guard<'_>) -> bool {
+    match guard {
+        Guard::Seal(sealer) => return sealer.seal_behind(packet, block_bytes).is_ok(),
+        Guard::First(sealer) => return sealer.seal(packet).is_ok(),
+        Guard::Checksum => {}
     }
     let (covered, trailer) = packet
         .split_last_chunk_mut::<CHECKSUM_BYTES>()

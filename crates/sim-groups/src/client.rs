@@ -85,7 +85,7 @@ impl ClientNode {
     pub(crate) fn attach(&mut self, router: Node, told: Attached) {
         let id = AttachmentId(self.next_attachment);
         self.next_attachment += 1;
-        self.pairs.attach(id, 4096);
+        self.pairs.attach(id, 4096, 0);
         self.attachments.push(Attachment { id, router, told, roster: BTreeMap::new() });
         if self.active.is_none() {
             self.active = Some(id);
@@ -214,7 +214,7 @@ impl ClientNode {
         packet: &Packet<'_>,
         block: Option<WorkerBlock>,
     ) -> Option<Member> {
-        let attachment = self.pairs.attachment_of(packet, block)?;
+        let attachment = self.pairs.answered(packet, block)?.attachment;
         if let Some(bound) = self.bound.get(&packet.session())
             && block.is_none_or(|block| block.session == bound.worker.session)
         {

@@ -334,6 +334,12 @@ impl Header {
         Header { words: [self.words[0], word, self.words[2]] }
     }
 
+    /// The same header with another transmission number, within its width.
+    #[inline]
+    pub const fn with_transmission(self, transmission: u32) -> Header {
+        self.with_numbers(self.words[1] & REQUEST_MASK, transmission)
+    }
+
     /// Sets the fields that a client sends, each within its width.
     #[inline]
     pub const fn with_client(self, packet_index: u32, message_bytes: u32, method: u16) -> Header {

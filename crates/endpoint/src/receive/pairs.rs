@@ -4,18 +4,21 @@
 use petasos_netio::Origin;
 use petasos_proto::ResponseAction;
 use petasos_proto::pairs::{Answer, Arrival};
-use petasos_wire::{Kind, Packet, RejectCode, WorkerBlock};
+use petasos_wire::{Kind, Packet, RejectCode, WORKER_BLOCK_BYTES, WorkerBlock};
 
+use super::protected::count_unopened;
 use super::responses::complete;
 use super::store;
 use crate::call::CallError;
-use crate::core::{Asked, CallContext, Context, Core, Half};
+use crate::core::{Asked, CallContext, Context, Core, Half, Sender};
 use crate::handler::Payload;
+use crate::sealed_links::SealId;
 
 /// Handles a packet from a server whose index is a pair's.
 pub(super) fn on_pair_packet<S>(
     state: &mut S,
     cx: &mut Context<S>,
+    bytes: &[u8],
     packet: Packet<'_>,
     marked: bool,
     origin: Option<Origin>,
@@ -25,33 +28,66 @@ pub(super) fn on_pair_packet<S>(
         core.stats.unknown_session += 1;
         return;
     };
-    let (block, packet) = match split(packet) {
+    let (block, behind) = match split(packet) {
         Some(parts) => parts,
         None => {
             core.stats.malformed_block += 1;
             return;
         }
     };
-    let Some(from) = calls.sender(&packet, block, origin) else {
+    let Some(Sender { member: from, seal }) = calls.sender(&packet, block, origin) else {
         core.stats.wrong_origin += 1;
         return;
     };
-    let packet = packet.response_without_padding();
-    match calls.handle(core.now, Arrival { from, packet, block }) {
+    if packet.has_checksum() != seal.is_some() {
+        core.stats.malformed_block += 1;
+        return;
+    }
+    let Some(id) = seal else {
+        let packet = behind.response_without_padding();
+        return on_answer(state, cx, Arrival { from, packet, block }, None, marked);
+    };
+    let block_bytes = if block.is_some() { WORKER_BLOCK_BYTES } else { 0 };
+    let mut opened = core::mem::take(&mut core.opened);
+    match calls.sealed.open(id, bytes, &packet, block_bytes, &mut opened) {
+        Ok(payload) => {
+            let packet = packet.with_payload(payload).response_without_padding();
+            on_answer(state, cx, Arrival { from, packet, block }, seal, marked);
+        }
+        Err(error) => count_unopened(core, error),
+    }
+    cx.core.opened = opened;
+}
+
+/// Handles what was opened, or was not sealed.
+fn on_answer<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    arrival: Arrival<'_>,
+    seal: Option<SealId>,
+    marked: bool,
+) {
+    let core = &mut cx.core;
+    let (now, packet) = (core.now, arrival.packet);
+    match core.group_calls_mut().handle(now, arrival) {
         Answer::None => {}
         Answer::Complete { context, done } => {
             if let Some(session) = done {
-                core.tell_worker(session, Kind::Done, packet.request());
+                core.tell_worker(session, seal, Kind::Done, packet.request());
             }
             complete_asked(state, cx, context, packet.payload());
         }
-        Answer::Ready { session, credits } => core.bind_pair(&packet, session, Some(credits)),
+        Answer::Ready { session, credits } => {
+            core.bind_pair(&packet, session, Some(credits), seal);
+        }
         Answer::Response { session } => {
-            core.bind_pair(&packet, session, None);
+            core.bind_pair(&packet, session, None, seal);
             on_bound_packet(state, cx, packet, marked);
         }
         Answer::Session => on_bound_packet(state, cx, packet, marked),
-        Answer::Cancel { session, request } => core.tell_worker(session, Kind::Cancel, request),
+        Answer::Cancel { session, request } => {
+            core.tell_worker(session, seal, Kind::Cancel, request);
+        }
         Answer::Rejected { context, code, has_not_run } => {
             let error = asked_error(code, has_not_run);
             core.end_asked(context, error);
@@ -59,11 +95,8 @@ pub(super) fn on_pair_packet<S>(
     }
 }
 
-/// Splits off the worker block. A packet with a checksum or a tag is of no group that there is.
+/// Splits off the worker block. A tag stays at the end.
 fn split(packet: Packet<'_>) -> Option<(Option<WorkerBlock>, Packet<'_>)> {
-    if packet.has_checksum() {
-        return None;
-    }
     if !WorkerBlock::is_in(&packet) {
         return Some((None, packet));
     }

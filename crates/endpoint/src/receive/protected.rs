@@ -8,10 +8,8 @@ use super::requests::run_handler;
 use super::responses::complete_short;
 use crate::core::{Context, Core};
 use crate::handler::{Payload, RequestHandle};
+use crate::sealed_links::make_room;
 use crate::sessions::{ClientState, SessionId};
-
-/// The size of the buffer for opened packets: the longest datagram.
-const OPENED_BYTES: usize = 1 << 16;
 
 /// Handles a packet that ends with a checksum or a tag, depending on its session.
 pub(super) fn handle_protected<S>(
@@ -24,9 +22,7 @@ pub(super) fn handle_protected<S>(
     let core = &mut cx.core;
     let mut opened = core::mem::take(&mut core.opened);
     if let Some(seal) = core.seal_of(&packet) {
-        if opened.len() < bytes.len() {
-            opened.resize(OPENED_BYTES.max(bytes.len()), 0);
-        }
+        make_room(&mut opened, bytes.len());
         match seal.opener.open(bytes, &packet, &mut opened) {
             Ok(payload) => handle_opened(state, cx, packet.with_payload(payload), marked),
             Err(error) => count_unopened(core, error),
@@ -99,7 +95,7 @@ fn verified<'a>(bytes: &'a [u8], packet: Packet<'a>) -> Result<Packet<'a>, Malfo
 }
 
 #[cold]
-fn count_unopened<S>(core: &mut Core<S>, error: OpenError) {
+pub(super) fn count_unopened<S>(core: &mut Core<S>, error: OpenError) {
     match error {
         OpenError::Replayed => core.stats.seals_replayed += 1,
         _ => core.stats.seals_broken += 1,

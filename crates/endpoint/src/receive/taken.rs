@@ -4,10 +4,12 @@
 use petasos_netio::Origin;
 use petasos_proto::RequestAction;
 use petasos_proto::taken::{Arrived, MembershipId, Progress, SessionName, TakenId};
+use petasos_seal::group::FirstOpenError;
 use petasos_wire::{Group, Kind, Packet, RejectCode, RoutedPacket};
 
+use super::protected::count_unopened;
 use super::requests::run_handler;
-use crate::core::{Chore, Context, Core, GroupRequests, TakenOf};
+use crate::core::{AnswerAs, Chore, Context, Core, GroupRequests, TakenOf, Unopened};
 use crate::handler::{Payload, RequestHandle};
 
 /// Handles a first packet (RT16).
@@ -33,13 +35,63 @@ pub(super) fn on_first_packet<S>(
         core.stats.malformed_block += 1;
         return;
     };
+    if !group.is_sealed {
+        return meet(state, cx, (id, arrived), bytes, first);
+    }
+    let mut opened = core::mem::take(&mut core.opened);
+    match core.group_requests_mut().open_first(id, bytes, &first, &mut opened) {
+        Ok(body) => meet(state, cx, (id, arrived), bytes, first.with_body(body)),
+        Err(unopened) => on_unopened(core, (id, arrived), &first, unopened),
+    }
+    cx.core.opened = opened;
+}
+
+/// Takes a first packet, now or once its client has a place.
+fn meet<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    (id, arrived): (MembershipId, Arrived),
+    bytes: &[u8],
+    first: RoutedPacket<'_>,
+) {
+    let core = &mut cx.core;
+    let requests = core.group_requests_mut();
     let joined = requests.joined(id).expect("it was just found");
     match requests.client(joined, first.client(), first.reply()) {
         Some(place) => take_first(state, cx, arrived, first, place),
         None => {
-            requests.defer(id, arrived, bytes);
+            requests.defer(id, arrived, bytes, first.body());
             core.chores.push(Chore::MeetStrangers);
         }
+    }
+}
+
+/// A sealed first packet was not opened (RT27).
+fn on_unopened<S>(
+    core: &mut Core<S>,
+    (id, arrived): (MembershipId, Arrived),
+    first: &RoutedPacket<'_>,
+    unopened: Unopened,
+) {
+    let now = core.now;
+    let requests = core.group_requests_mut();
+    requests.taken.refuse(arrived);
+    match unopened {
+        Unopened::NoKeys => core.stats.without_keys += 1,
+        Unopened::Packet(FirstOpenError::Seen) => core.stats.seals_replayed += 1,
+        Unopened::Packet(FirstOpenError::Old) => {
+            // It is the client's, and may only have waited long.
+            core.stats.seals_replayed += 1;
+            let requests = core.group_requests_mut();
+            let seal = requests.seal_of(id, first);
+            let Some(joined) = requests.joined(id).filter(|_| seal.is_some()) else { return };
+            let answer_as = AnswerAs { worker: joined.worker, seal };
+            if let Some(place) = requests.client(joined, first.client(), first.reply()) {
+                let asker = GroupRequests::asker(first, place, now);
+                core.reject_first(&asker, answer_as, RejectCode::Again);
+            }
+        }
+        Unopened::Packet(_) => core.stats.seals_broken += 1,
     }
 }
 
@@ -78,22 +130,29 @@ pub(crate) fn take_first<S>(
     let client = requests.clients.at(place);
     let (session, membership) = (client.id, client.membership);
     let asker = GroupRequests::asker(&first, place, now);
+    let seal = requests.seal_of(membership, &first);
     let Some(joined) = requests.joined(membership) else { return requests.taken.refuse(arrived) };
-    let worker = joined.worker;
+    if joined.group.is_sealed && seal.is_none() {
+        // Its epoch has just ended. What it were answered would be in plaintext.
+        requests.taken.refuse(arrived);
+        core.stats.without_keys += 1;
+        return;
+    }
+    let answer_as = AnswerAs { worker: joined.worker, seal };
     let method = match judged {
         Ok(method) => method,
         Err(code) => {
             requests.taken.refuse(arrived);
-            return core.reject_first(&asker, worker, code);
+            return core.reject_first(&asker, answer_as, code);
         }
     };
-    let of = TakenOf { worker, payload_bytes: joined.group.payload_bytes, method };
+    let of = TakenOf { answer_as, payload_bytes: joined.group.payload_bytes, method };
     let taken = match first.is_claim() {
         true => requests.taken.take_claim(now, arrived, asker, tag, of),
         false => requests.taken.take_whole(now, arrived, asker, tag, of),
     };
     match taken {
-        Err(_) => core.reject_first(&asker, of.worker, RejectCode::Overloaded),
+        Err(_) => core.reject_first(&asker, answer_as, RejectCode::Overloaded),
         Ok(id) if first.is_claim() => core.bind_claimed(id, &asker, tag, of),
         Ok(id) => {
             let handle = RequestHandle { session, request: id.to_bits() };
@@ -148,6 +207,7 @@ fn run_taken<S>(
 pub(super) fn on_taken_packet<S>(
     state: &mut S,
     cx: &mut Context<S>,
+    bytes: &[u8],
     packet: Packet<'_>,
     origin: Option<Origin>,
 ) {
@@ -157,17 +217,36 @@ pub(super) fn on_taken_packet<S>(
     let found = requests.and_then(|requests| {
         let id = requests.taken.find(name, packet.request())?;
         let client = requests.taken.asker(id)?.client;
-        Some((id, client, requests.clients.at(client).origin.is_of(origin)))
+        let seal = requests.taken.context(id).and_then(|of| of.answer_as.seal);
+        Some((id, client, seal, requests.clients.at(client).origin.is_of(origin)))
     });
-    let Some((id, client, is_from_client)) = found else {
+    let Some((id, client, seal, is_from_client)) = found else {
         core.stats.unknown_session += 1;
         return;
     };
-    if !is_from_client || packet.has_checksum() {
+    if !is_from_client || packet.has_checksum() != seal.is_some() {
         core.stats.wrong_origin += u64::from(!is_from_client);
         core.stats.malformed_checksum += u64::from(is_from_client);
         return;
     }
+    let Some(seal) = seal else { return on_its_packet(state, cx, (id, client), packet) };
+    let mut opened = core::mem::take(&mut core.opened);
+    let requests = core.group_requests_mut();
+    match requests.sealed.open(seal, bytes, &packet, 0, &mut opened) {
+        Ok(payload) => on_its_packet(state, cx, (id, client), packet.with_payload(payload)),
+        Err(error) => count_unopened(core, error),
+    }
+    cx.core.opened = opened;
+}
+
+/// Handles a packet of a client to its request, which was opened or was not sealed.
+fn on_its_packet<S>(
+    state: &mut S,
+    cx: &mut Context<S>,
+    (id, client): (TakenId, u32),
+    packet: Packet<'_>,
+) {
+    let core = &mut cx.core;
     let packet = packet.request_without_padding();
     match packet.kind() {
         Kind::Done => {

@@ -3,24 +3,31 @@
 #![allow(clippy::unwrap_used, reason = "a test helper fails its test")]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+mod sealing;
+
 use petasos_base::Rng;
-use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
+use petasos_control::{AttachGrant, Cipher, DataAddress, JoinGrant};
 use petasos_endpoint::{
-    CallId, CallSettings, Clock, CongestionConfig, Endpoint, EndpointConfig, MembershipId, Routing,
-    SessionId, VirtualClock,
+    CallId, CallSettings, Clock, CongestionConfig, Endpoint, EndpointConfig, GroupError, KeyLife,
+    MembershipId, RouterProcess, Routing, SessionId, VirtualClock,
 };
 use petasos_netio::Ecn;
 use petasos_netio::memory::{Captured, Hub, MemoryConfig, MemoryIo};
+use petasos_seal::End;
+use petasos_seal::group::Link;
 use petasos_wire::{
     Feedback, Given, Group, Header, Kind, Packet, Probe, RejectCode, RoutedPacket, WorkerBlock,
     WorkerCounts,
 };
 
 use crate::joined::{Client, Server, keep, register};
+pub use sealing::{epoch_of_client, epoch_of_workers};
 
 pub const PAYLOAD: usize = 1024;
 /// What a full packet with its routing block takes (RT8).
 const DATAGRAM: usize = PAYLOAD + 64;
+/// The tag at the end of a sealed one.
+const SEAL: usize = 16;
 /// The client's number and tag at the router.
 const CLIENT: u32 = 5;
 const CLIENT_TAG: u32 = 0x0abc_d123;
@@ -71,6 +78,11 @@ pub struct Grouped {
     router_port: u32,
     /// The member that is given the next request.
     pub next: usize,
+    /// `None` in a group in plaintext.
+    cipher: Option<Cipher>,
+    /// What seals the router's rejections, in epoch 3.
+    own_link: Option<Link>,
+    rejections: u32,
     /// Rejects first packets with this code instead of giving them.
     pub rejects: Option<RejectCode>,
     /// What a worker was given last.
@@ -86,21 +98,17 @@ fn address(port: u32) -> DataAddress {
     DataAddress::udp(address.port(), Some(address.ip()))
 }
 
-fn grant(router_port: u32, payload_bytes: u16) -> AttachGrant {
+fn grant(router_port: u32, payload_bytes: u16, cipher: Option<Cipher>) -> AttachGrant {
     AttachGrant {
         client: CLIENT,
         tag: CLIENT_TAG,
         payload_bytes,
         asked_max: 256,
         has_no_window: false,
-        cipher: None,
-        epoch: epoch(),
+        cipher,
+        epoch: epoch_of_client(3, cipher),
         address: address(router_port),
     }
-}
-
-fn epoch() -> Epoch {
-    Epoch { number: 3, allows_native: false, binds_anew: false, secret: None }
 }
 
 impl Grouped {
@@ -113,7 +121,17 @@ impl Grouped {
         client: impl Fn(&mut EndpointConfig),
         worker: impl Fn(&mut EndpointConfig),
     ) -> Grouped {
-        let memory = MemoryConfig { datagram_bytes_max: DATAGRAM, ..MemoryConfig::default() };
+        Grouped::of(workers, client, worker, None)
+    }
+
+    fn of(
+        workers: usize,
+        client: impl Fn(&mut EndpointConfig),
+        worker: impl Fn(&mut EndpointConfig),
+        cipher: Option<Cipher>,
+    ) -> Grouped {
+        let datagram_bytes_max = DATAGRAM + if cipher.is_some() { SEAL } else { 0 };
+        let memory = MemoryConfig { datagram_bytes_max, ..MemoryConfig::default() };
         let (hub, time) = (Hub::captured(memory), VirtualClock::default());
         // A turn takes longer than the targets of congestion control for this packet I/O.
         let congestion = Some(CongestionConfig::none());
@@ -125,7 +143,7 @@ impl Grouped {
         let mut client_config = config(7);
         client(&mut client_config);
         let mut client = Endpoint::new(client_config, port, clock.clone(), Client::default());
-        let grant = grant(router_port, PAYLOAD as u16);
+        let grant = grant(router_port, PAYLOAD as u16, cipher);
         let (own, router) = (client.local_address(), MemoryIo::address(router_port).ip());
         let session = client.attach_group(&grant, own, router).unwrap();
         let mut this = Grouped {
@@ -137,6 +155,12 @@ impl Grouped {
             client_port,
             router_port,
             next: 0,
+            cipher,
+            own_link: cipher.map(|cipher| {
+                let secret = sealing::secret(3, cipher).client(CLIENT);
+                Link::new(&secret, 0, End::Server, KeyLife::default())
+            }),
+            rejections: 0,
             rejects: None,
             given: None,
             packets: 0,
@@ -157,7 +181,16 @@ impl Grouped {
         let mut endpoint = Endpoint::new(config, port, clock, Server::default());
         register(&mut endpoint);
         endpoint.on_abandoned(|server, _, key| server.abandoned.push(key));
-        let offer = endpoint.offer_membership().unwrap();
+        let (offer, worker) = (endpoint.offer_membership().unwrap(), MemoryIo::address(number));
+        let (session, tag) = (offer.session, offer.tag);
+        let (id, given, told) = (offer.id, 0, None);
+        self.members.push(Member { endpoint, id, session, tag, port: number, given, told });
+        self.grant(at, 3, 1).unwrap();
+        self.client.set_group_member(self.session, at as u16 + 1, worker).unwrap();
+    }
+
+    /// Grants a worker the membership that it has been offered, and tells it of the client.
+    fn grant(&mut self, at: usize, epoch: u16, incarnation: u64) -> Result<(), GroupError> {
         let grant = JoinGrant {
             worker: at as u16 + 1,
             session: 40 + at as u32,
@@ -168,25 +201,21 @@ impl Grouped {
             beat_us: 20_000,
             hole_us: 2_000,
             claim_us: 20_000,
-            cipher: None,
-            epoch: epoch(),
+            cipher: self.cipher,
+            epoch: epoch_of_workers(epoch, self.cipher),
             source: address(self.router_port),
             feedback: address(self.router_port),
         };
-        let router = MemoryIo::address(self.router_port).ip();
-        endpoint.join_group(offer.id, &grant, 16, router).unwrap();
-        endpoint.set_group_client(offer.id, CLIENT, None).unwrap();
-        let worker = MemoryIo::address(number);
-        self.client.set_group_member(self.session, at as u16 + 1, worker).unwrap();
-        let (session, tag) = (offer.session, offer.tag);
-        let (id, given, told) = (offer.id, 0, None);
-        self.members.push(Member { endpoint, id, session, tag, port: number, given, told });
+        let router = RouterProcess { ip: MemoryIo::address(self.router_port).ip(), incarnation };
+        let Member { endpoint, id, .. } = &mut self.members[at];
+        endpoint.join_group(*id, &grant, 16, router)?;
+        endpoint.set_group_client(*id, CLIENT, None)
     }
 
     /// The client attaches once more, and is told of all workers.
     pub fn attach_again(&mut self, payload_bytes: u16) -> SessionId {
         let (own, router) = (self.client.local_address(), MemoryIo::address(self.router_port).ip());
-        let grant = grant(self.router_port, payload_bytes);
+        let grant = grant(self.router_port, payload_bytes, self.cipher);
         let session = self.client.attach_group(&grant, own, router).unwrap();
         for (member, worker) in self.members.iter().zip(1..) {
             let at = MemoryIo::address(member.port);
@@ -312,7 +341,8 @@ impl Grouped {
             member.told = Some(counts);
             return;
         }
-        let group = Group { payload_bytes: PAYLOAD as u32, is_sealed: false };
+        let is_sealed = self.cipher.is_some();
+        let group = Group { payload_bytes: PAYLOAD as u32, is_sealed };
         let first =
             RoutedPacket::from_client(parsed, group).expect("the client keeps to the rules");
         assert_eq!((first.client(), parsed.tag()), (CLIENT, CLIENT_TAG));
@@ -354,8 +384,16 @@ impl Grouped {
             .with_request(Kind::Reject, first.header().request(), 0)
             .with_server(first.header().transmission(), code as u32, 0);
         let block = WorkerBlock { session: 0, tag: 0, worker: WorkerBlock::ROUTER };
-        let bytes = [&header.to_bytes()[..], &block.to_bytes()].concat();
-        self.hub.deliver(self.client_port, &bytes, Ecn::NotCapable);
+        let Some(link) = &mut self.own_link else {
+            let bytes = [&header.to_bytes()[..], &block.to_bytes()].concat();
+            return self.deliver_to_client(&bytes);
+        };
+        self.rejections += 1;
+        let header = header.with_checksum().with_transmission(self.rejections);
+        let mut bytes = [&header.to_bytes()[..], &block.to_bytes(), &[0; SEAL]].concat();
+        let sealer = &mut link.half().unwrap().sealer;
+        sealer.seal_behind(&mut bytes, block.to_bytes().len()).unwrap();
+        self.deliver_to_client(&bytes);
     }
 
     /// Puts a packet into the client's inbox, or a worker's.

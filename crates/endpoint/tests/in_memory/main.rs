@@ -12,6 +12,7 @@ mod footprint;
 mod grouped;
 mod groups;
 mod groups_hostile;
+mod groups_sealed;
 mod hooks;
 #[path = "../joined/mod.rs"]
 mod joined;

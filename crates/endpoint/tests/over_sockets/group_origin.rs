@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
-use petasos_endpoint::{Clock, Endpoint, EndpointConfig, MsgBuf, SessionId};
+use petasos_endpoint::{Clock, Endpoint, EndpointConfig, MsgBuf, RouterProcess, SessionId};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_wire::{
     Given, Group, Header, Kind, Packet, Ready, RoutedPacket, RoutingBlock, WorkerBlock,
@@ -191,7 +191,8 @@ impl Working {
             source: data(&router),
             feedback: data(&router),
         };
-        worker.join_group(offer.id, &grant, 4, localhost()).expect("it is reached");
+        let router_process = RouterProcess { ip: localhost(), incarnation: 1 };
+        worker.join_group(offer.id, &grant, 4, router_process).expect("it is reached");
         worker.set_group_client(offer.id, CLIENT, None).expect("there is room");
         let named = (offer.session, offer.tag);
         Working { worker, named, router, client, stranger, given: 0 }

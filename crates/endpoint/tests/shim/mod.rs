@@ -4,7 +4,7 @@
 
 use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
 use petasos_endpoint::{
-    Clock, CongestionConfig, Endpoint, EndpointConfig, SessionId, VirtualClock,
+    Clock, CongestionConfig, Endpoint, EndpointConfig, RouterProcess, SessionId, VirtualClock,
 };
 use petasos_netio::memory::{Hub, MemoryConfig, MemoryIo};
 use petasos_netio::{PacketIo, Route};
@@ -82,7 +82,8 @@ impl<C, W> Ends<C, W> {
             source: at,
             feedback: at,
         };
-        worker.join_group(offer.id, &grant, 256, ip).expect("the hub reaches every port");
+        let router = RouterProcess { ip, incarnation: 1 };
+        worker.join_group(offer.id, &grant, 256, router).expect("the hub reaches every port");
         worker.set_group_client(offer.id, CLIENT, None).expect("there is room");
         let to = io.route(worker.local_address()).expect("the hub reaches every port");
         let train = Vec::with_capacity(1 << 20);

@@ -5,7 +5,7 @@
 //! any worker, and has then allocated nothing.
 
 use petasos_base::Time;
-use petasos_wire::{Header, Kind, REQUEST_NUMBERS, Signature};
+use petasos_wire::{Header, Kind, REQUEST_NUMBERS, Signature, TRANSMISSION_NUMBERS};
 
 use super::slot::Phase;
 use super::{Call, ClientSession};
@@ -69,6 +69,20 @@ impl<C> ClientSession<C> {
         if binding.is_whole {
             self.acknowledge_whole();
         }
+    }
+
+    /// The number of the last packet that was sent.
+    #[inline]
+    pub fn transmission(&self) -> u32 {
+        self.transmission
+    }
+
+    /// Numbers packets from after `last` on: pairs of a sealed link share one row of numbers
+    /// (RT28), which goes up from one to the other.
+    #[inline]
+    pub fn number_after(&mut self, last: u32) {
+        debug_assert!(last < TRANSMISSION_NUMBERS, "a transmission has 24 bits");
+        self.transmission = last;
     }
 
     /// Forgets the pair before.

@@ -3,7 +3,7 @@
 use petasos_base::Time;
 use petasos_wire::{Kind, Packet, RejectCode, WorkerBlock};
 
-use super::{Answer, Arrival, Asked, AttachmentId, Member, PAIR_BIT, Pairs, State, WorkerSession};
+use super::{Answer, Answered, Arrival, Asked, Member, PAIR_BIT, Pairs, State, WorkerSession};
 
 impl<C> Pairs<C> {
     /// Takes a packet to a pair: its index has bit 19 set.
@@ -40,23 +40,30 @@ impl<C> Pairs<C> {
         }
     }
 
-    /// Which attachment a packet to a pair belongs to (RT28): that of the sending which it echoes,
-    /// or, for what names the bound session or has no block, that in which the pair was bound.
-    /// `None` if it answers nothing. Of several routers of a group, two may have given a worker's
-    /// number to different ones.
-    pub fn attachment_of(
-        &self,
-        packet: &Packet<'_>,
-        block: Option<WorkerBlock>,
-    ) -> Option<AttachmentId> {
+    /// What a packet to a pair answers (RT28): the sending that it echoes, or, for what names the
+    /// bound session or has no block, that by which the pair was bound. `None` if it answers
+    /// nothing. Of several routers of a group, two may have given a worker's number to different
+    /// ones.
+    pub fn answered(&self, packet: &Packet<'_>, block: Option<WorkerBlock>) -> Option<Answered> {
         let entry = self.entries.get((packet.session() & !PAIR_BIT) as usize)?;
-        match (entry.state, block) {
-            (State::Bound(session), None) => Some(session.member.attachment),
-            (State::Bound(session), Some(block)) if session == named(session.member, block) => {
-                Some(session.member.attachment)
-            }
-            _ => entry.sendings.by_echo(packet.echo()).map(|sending| sending.attachment),
+        let is_bound_to = |session: WorkerSession| match block {
+            None => true,
+            Some(block) => session == named(session.member, block),
+        };
+        if let State::Bound(session) = entry.state
+            && is_bound_to(session)
+        {
+            return Some(Answered { attachment: session.member.attachment, epoch: None });
         }
+        let sending = entry.sendings.by_echo(packet.echo())?;
+        Some(Answered { attachment: sending.attachment, epoch: Some(sending.epoch) })
+    }
+
+    /// Whether a packet is of the pair that its index names, or of the last one there. Others are
+    /// not worth opening.
+    pub fn knows(&self, packet: &Packet<'_>) -> bool {
+        let entry = self.entries.get((packet.session() & !PAIR_BIT) as usize);
+        entry.is_some_and(|entry| is_of(entry, packet))
     }
 
     /// A packet that answers a pair that asks.

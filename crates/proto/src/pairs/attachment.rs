@@ -19,6 +19,8 @@ const BURST: u32 = 10;
 #[derive(Debug)]
 pub(super) struct Attachment {
     pub(super) id: AttachmentId,
+    /// The epoch that first packets name (RT30).
+    pub(super) epoch: u16,
     /// The number of the next first packet (RT3).
     next: u64,
     /// From first packet to answer.
@@ -31,9 +33,9 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
-    pub(super) fn new(id: AttachmentId, asked_max: u32) -> Attachment {
+    pub(super) fn new(id: AttachmentId, asked_max: u32, epoch: u16) -> Attachment {
         let (round_trip, budget) = (RoundTrip::default(), BURST * REPETITION_COST);
-        Attachment { id, next: 1, round_trip, budget, asked: 0, asked_max }
+        Attachment { id, epoch, next: 1, round_trip, budget, asked: 0, asked_max }
     }
 
     /// Whether another pair may ask by it.

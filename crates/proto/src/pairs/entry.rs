@@ -12,6 +12,8 @@ const REMEMBERED: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sending {
     pub(super) attachment: AttachmentId,
+    /// The epoch that it has named (RT30).
+    pub(super) epoch: u16,
     pub(super) number: u64,
     pub(super) at: Time,
     /// It was rejected by a code that is certain (RT14).

@@ -33,7 +33,7 @@ use petasos_wire::{REQUEST_NUMBERS, TAG_MAX};
 use attachment::Attachment;
 use entry::{Asked, Entry, Sending, Sendings, State};
 pub use types::{
-    Answer, Arrival, AskError, Asking, AttachmentId, First, Member, Over, PairId, Why,
+    Answer, Answered, Arrival, AskError, Asking, AttachmentId, First, Member, Over, PairId, Why,
     WorkerSession,
 };
 
@@ -139,13 +139,20 @@ impl<C> Pairs<C> {
         }
     }
 
-    /// Pairs may ask by this attachment, so many at a time (RT33).
+    /// Pairs may ask by this attachment, so many at a time, in this epoch (RT33).
     ///
     /// # Panics
     /// If there is one with this number.
-    pub fn attach(&mut self, id: AttachmentId, asked_max: u32) {
+    pub fn attach(&mut self, id: AttachmentId, asked_max: u32, epoch: u16) {
         assert!(self.attachment(id).is_none(), "numbers of attachments are not used twice");
-        self.attachments.push(Attachment::new(id, asked_max));
+        self.attachments.push(Attachment::new(id, asked_max, epoch));
+    }
+
+    /// First packets by this attachment name another epoch from now on (RT30).
+    pub fn set_epoch(&mut self, id: AttachmentId, epoch: u16) {
+        if let Some(attachment) = self.attachment_mut(id) {
+            attachment.epoch = epoch;
+        }
     }
 
     /// The attachment has ended. Pairs that ask by it and were not moved end (RT35); those that are

@@ -76,8 +76,9 @@ impl<C> Pairs<C> {
             attachment.note_first();
         }
         let number = attachment.number(&entry.sendings);
-        let id = attachment.id;
-        entry.sendings.push(Sending { attachment: id, number, at: now, is_rejected: false });
+        let (id, epoch) = (attachment.id, attachment.epoch);
+        let sending = Sending { attachment: id, epoch, number, at: now, is_rejected: false };
+        entry.sendings.push(sending);
         asked.counted += u32::from(!asked.is_moved);
         asked.is_moved = false;
         let may_repeat = asked.counted < SENDINGS_MAX;
@@ -89,7 +90,7 @@ impl<C> Pairs<C> {
         self.stats.first_packets += 1;
         self.stats.repetitions += u64::from(is_repetition);
         self.time(at, now);
-        Some(First { pair, tag, attachment: id, number, is_claim, sendings })
+        Some(First { pair, tag, attachment: id, epoch, number, is_claim, sendings })
     }
 
     /// Puts a pair that asks into the wheel, unless it is there early enough.

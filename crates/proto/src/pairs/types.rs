@@ -49,6 +49,8 @@ pub struct First {
     pub tag: u32,
     /// By whose router.
     pub attachment: AttachmentId,
+    /// The attachment's epoch (RT30).
+    pub epoch: u16,
     /// The packet's number there: 40 bits, of which the lowest 24 are its transmission (RT3).
     pub number: u64,
     /// Whether it only claims a worker.
@@ -65,6 +67,16 @@ pub struct Member {
     pub attachment: AttachmentId,
     /// The worker's number there; [`WorkerBlock::ROUTER`] is the router.
     pub worker: u16,
+}
+
+/// What a packet to a pair answers (RT28).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// By which attachment the pair has asked, or was bound.
+    pub attachment: AttachmentId,
+    /// The epoch of the sending that the packet echoes; `None` if it belongs to the session that
+    /// the pair is bound to.
+    pub epoch: Option<u16>,
 }
 
 /// A packet to a pair.

@@ -265,6 +265,11 @@ impl<C> TakenRequests<C> {
         self.entry(id)?.context.as_mut()
     }
 
+    /// The caller's data of all requests.
+    pub fn contexts(&self) -> impl Iterator<Item = &C> {
+        self.entries.iter().filter_map(|entry| entry.context.as_ref())
+    }
+
     /// Whose request it is; `None` if it is gone.
     pub fn asker(&mut self, id: TakenId) -> Option<Asker> {
         self.entry(id).map(|entry| entry.asker)

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
 use petasos_endpoint::{
-    CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, Request, Routing, SessionId,
+    CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, Request, RouterProcess,
+    Routing, SessionId,
 };
 use petasos_netio::PacketIo;
 use petasos_netio_udp::{UdpConfig, UdpIo};
@@ -137,7 +138,8 @@ impl Group {
             source: at(&self.io),
             feedback: at(&self.io),
         };
-        worker.join_group(offer.id, &grant, 8, LOCALHOST).expect("it is reached");
+        let router = RouterProcess { ip: LOCALHOST, incarnation: 1 };
+        worker.join_group(offer.id, &grant, 8, router).expect("it is reached");
         for client in 0..self.clients.len() as u32 {
             worker.set_group_client(offer.id, client, None).expect("there is room");
         }

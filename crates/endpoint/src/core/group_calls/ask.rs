@@ -10,6 +10,7 @@ use crate::core::{CallContext, Core, counted_bytes};
 use crate::group::{GroupError, Routing};
 use crate::mail::Mail;
 use crate::sessions::SessionId;
+use crate::tx_queue::Guard;
 
 /// From this sending on, a long first packet may have been lost for its length (ADR 14).
 const DOUBTFUL: u32 = 3;
@@ -119,7 +120,7 @@ impl<S> Core<S> {
         let Core { group_calls, tx, now, .. } = self;
         let calls = group_calls.as_deref_mut().expect("a pair of it asks");
         let GroupCalls { pairs, attachments, .. } = calls;
-        let attachment = attachments.iter().flatten().find(|it| it.id == first.attachment);
+        let attachment = attachments.iter_mut().flatten().find(|it| it.id == first.attachment);
         let (Some(asked), Some(attachment)) = (pairs.context(first.pair), attachment) else {
             return;
         };
@@ -131,7 +132,7 @@ impl<S> Core<S> {
             is_claim: first.is_claim,
             reply: attachment.reply,
             client: attachment.client,
-            epoch: attachment.epoch,
+            epoch: first.epoch,
             pair: first.pair.index,
             pair_tag: first.tag,
             number: first.number,
@@ -146,7 +147,14 @@ impl<S> Core<S> {
         let bytes = request.len().min(if first.is_claim { CLAIM_BYTES_MAX } else { usize::MAX });
         let fill = |to: &mut [u8]| request.copy_range(0, to);
         let route = attachment.route;
-        tx.push_with_block(route, header, &block.to_bytes(), (bytes, fill), true);
+        let (header, guard) = match attachment.keys.as_deref_mut() {
+            None => (header, Guard::Checksum),
+            Some(keys) => match keys.first(first.epoch) {
+                Some(sealer) => (header.with_checksum(), Guard::First(sealer)),
+                None => return,
+            },
+        };
+        tx.push_with_block(route, header, &block.to_bytes(), (bytes, fill), true, guard);
         if first.sendings >= DOUBTFUL && bytes > PAYLOAD_BYTES_MIN as usize {
             self.doubt_path(route);
         }

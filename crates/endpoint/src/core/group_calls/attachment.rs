@@ -8,6 +8,7 @@ use petasos_netio::{Origin, Route};
 use petasos_proto::pairs::AttachmentId;
 use petasos_proto::{CongestionConfig, SessionParams};
 
+use super::keys::AttachmentKeys;
 use super::links::LinkId;
 
 /// Pairs without an answer that say that a router's packets go nowhere (RT38).
@@ -23,6 +24,8 @@ pub(crate) struct Attachment {
     pub(crate) tag: u32,
     /// The epoch that first packets name (RT30).
     pub(crate) epoch: u16,
+    /// Of a sealed group.
+    pub(crate) keys: Option<Box<AttachmentKeys>>,
     pub(crate) asked_max: u32,
     /// The data address with which the client has attached (RT26).
     pub(crate) reply: SocketAddr,
@@ -49,12 +52,14 @@ impl Attachment {
         (route, origin): (Route, Origin),
         params: SessionParams,
         congestion: CongestionConfig,
+        keys: Option<Box<AttachmentKeys>>,
     ) -> Attachment {
         Attachment {
             id,
             client: grant.client,
             tag: grant.tag,
             epoch: grant.epoch.number,
+            keys,
             asked_max: grant.asked_max,
             reply,
             route,

@@ -7,6 +7,7 @@ use petasos_wire::WorkerBlock;
 
 use super::links::LinkId;
 use crate::core::CallContext;
+use crate::sealed_links::SealId;
 use crate::sessions::SessionId;
 
 /// See the module's documentation. When the pair has ended, the session is bound to another.
@@ -17,6 +18,8 @@ pub(crate) struct Bound<S> {
     pub(crate) of: SessionId,
     pub(crate) worker: WorkerSession,
     pub(crate) link: LinkId,
+    /// What seals its packets; `None` in a group in plaintext.
+    pub(crate) seal: Option<SealId>,
     /// Whether the first packet was only a claim: until the request is sent it cannot run.
     pub(crate) is_claim: bool,
     /// Distinguishes it in timers from earlier ones at its place.

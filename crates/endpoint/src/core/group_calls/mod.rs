@@ -16,14 +16,19 @@
 mod ask;
 mod attachment;
 mod bound;
+mod keys;
 mod links;
 mod sessions;
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use petasos_base::Time;
+use petasos_control::Epoch;
 use petasos_netio::{Origin, Route};
-use petasos_proto::pairs::{Answer, Arrival, AttachmentId, Member, PAIR_BIT, PairStats, Pairs};
+use petasos_proto::pairs::{
+    Answer, Answered, Arrival, AttachmentId, Member, PAIR_BIT, PairStats, Pairs,
+};
 use petasos_proto::{CallOptions, ClientStats, LinkPath};
 use petasos_tls::Holder;
 use petasos_wire::{Packet, WorkerBlock};
@@ -31,9 +36,11 @@ use petasos_wire::{Packet, WorkerBlock};
 use super::{CallContext, Chore, Core};
 use crate::group::{GroupError, MEMBERS_MAX, Routing};
 use crate::quota::PeerLimits;
+use crate::sealed_links::{SealId, SealedLinks};
 use crate::sessions::SessionId;
 pub(crate) use attachment::Attachment;
 pub(crate) use bound::Bound;
+pub(crate) use keys::AttachmentKeys;
 pub(crate) use links::LinkId;
 use links::{Link, Links};
 
@@ -52,12 +59,21 @@ pub(crate) struct Asked<S> {
     pub(crate) of: SessionId,
 }
 
+/// Who has sent a packet to a pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender {
+    pub(crate) member: Member,
+    /// What opens the packet; `None` in a group in plaintext.
+    pub(crate) seal: Option<SealId>,
+}
+
 /// The calls of an endpoint to groups. See the module's documentation.
 pub(crate) struct GroupCalls<S> {
     pub(crate) pairs: Pairs<Asked<S>>,
     /// By place.
     attachments: Vec<Option<Attachment>>,
     links: Links,
+    pub(crate) sealed: SealedLinks,
     /// By the pair's place.
     bound: Vec<Option<Box<Bound<S>>>>,
     /// Sessions without a pair.
@@ -72,6 +88,7 @@ impl<S> GroupCalls<S> {
             pairs: Pairs::new(Default::default()),
             attachments: Vec::new(),
             links: Links::default(),
+            sealed: SealedLinks::default(),
             bound: Vec::new(),
             spare: Vec::new(),
             is_listed: false,
@@ -114,28 +131,50 @@ impl<S> GroupCalls<S> {
         self.links.get(id)
     }
 
-    /// Whom a packet is from, if the packet I/O confirms that (RT10).
+    /// Whom a packet is from, if the packet I/O confirms that (RT10). In a sealed group, what opens
+    /// it: `None` as well if its epoch is not taken any more.
     #[inline]
     pub(crate) fn sender(
-        &self,
+        &mut self,
         packet: &Packet<'_>,
         block: Option<WorkerBlock>,
         origin: Option<Origin>,
-    ) -> Option<Member> {
+    ) -> Option<Sender> {
         if let Some(bound) = self.bound(packet.session())
             && block.is_none_or(|block| bound.is_named_by(block))
         {
             // Its attachment may have ended.
             let is_its = self.links.get(bound.link).origin.is_of(origin);
-            return is_its.then_some(bound.worker.member);
+            let sender = Sender { member: bound.worker.member, seal: bound.seal };
+            return is_its.then_some(sender);
         }
-        let attachment = self.attachment_by_id(self.pairs.attachment_of(packet, block)?)?;
+        let Answered { attachment: id, epoch } = self.pairs.answered(packet, block)?;
+        let mut attachments = self.attachments.iter_mut().flatten();
+        let attachment = attachments.find(|attachment| attachment.id == id)?;
         let worker = block?.worker;
         let expected = match worker {
             WorkerBlock::ROUTER => attachment.origin,
             worker => self.links.get(attachment.link(worker)?).origin,
         };
-        expected.is_of(origin).then_some(Member { attachment: attachment.id, worker })
+        if !expected.is_of(origin) {
+            return None;
+        }
+        let seal = match attachment.keys.as_deref_mut() {
+            // What is not worth opening needs no link either.
+            Some(keys) if self.pairs.knows(packet) => {
+                Some(keys.link(epoch?, worker, &mut self.sealed)?)
+            }
+            Some(_) => return None,
+            None => None,
+        };
+        Some(Sender { member: Member { attachment: id, worker }, seal })
+    }
+
+    /// The epoch of these links is not taken any more.
+    fn close_links(&mut self, links: Vec<SealId>) {
+        let bound = self.bound.iter().flatten().filter_map(|bound| bound.seal);
+        let used: HashSet<_> = bound.collect();
+        self.sealed.close(links, |id| used.contains(&id));
     }
 
     pub(crate) fn handle(&mut self, now: Time, arrival: Arrival<'_>) -> Answer<Asked<S>> {
@@ -178,7 +217,7 @@ impl<S> Core<S> {
     /// Calls may be made by this attachment from now on.
     pub(crate) fn add_attachment(&mut self, attachment: Attachment) -> SessionId {
         let calls = self.group_calls_mut();
-        calls.pairs.attach(attachment.id, attachment.asked_max);
+        calls.pairs.attach(attachment.id, attachment.asked_max, attachment.epoch);
         let free = calls.attachments.iter().position(Option::is_none);
         let place = free.unwrap_or_else(|| {
             calls.attachments.push(None);
@@ -190,10 +229,32 @@ impl<S> Core<S> {
     }
 
     /// First packets name this epoch from now on (RT30).
-    pub(crate) fn set_attachment_epoch(&mut self, session: SessionId, epoch: u16) -> bool {
-        let calls = self.group_calls.as_deref_mut();
-        let attachment = calls.and_then(|calls| calls.attachment_mut(session));
-        attachment.map(|attachment| attachment.epoch = epoch).is_some()
+    pub(crate) fn set_attachment_epoch(
+        &mut self,
+        session: SessionId,
+        epoch: &Epoch,
+    ) -> Result<(), GroupError> {
+        let calls = self.group_calls.as_deref_mut().ok_or(GroupError::Unknown)?;
+        let attachment = calls.attachment_mut(session).ok_or(GroupError::Unknown)?;
+        let closed = match (attachment.keys.as_deref_mut(), &epoch.secret) {
+            (Some(keys), Some(secret)) => keys.begin(epoch.number, *secret.bytes())?,
+            (None, None) => Vec::new(),
+            _ => return Err(GroupError::Epoch),
+        };
+        attachment.epoch = epoch.number;
+        let id = attachment.id;
+        calls.pairs.set_epoch(id, epoch.number);
+        calls.close_links(closed);
+        Ok(())
+    }
+
+    /// The epoch before an attachment's newest is not taken any more.
+    pub(crate) fn end_attachment_epoch(&mut self, session: SessionId) {
+        let Some(calls) = self.group_calls.as_deref_mut() else { return };
+        let keys = calls.attachment_mut(session).and_then(|it| it.keys.as_deref_mut());
+        if let Some(closed) = keys.map(AttachmentKeys::end_before) {
+            calls.close_links(closed);
+        }
     }
 
     /// The router has told of a worker (RT36). The route is the caller's if that is refused.
@@ -252,7 +313,10 @@ impl<S> Core<S> {
             return false;
         };
         calls.pairs.detach(id);
-        let attachment = calls.attachments[session.place()].take().expect("it was just found");
+        let mut attachment = calls.attachments[session.place()].take().expect("it was just found");
+        if let Some(keys) = attachment.keys.take() {
+            calls.close_links(keys.into_links());
+        }
         for (_, link) in attachment.workers() {
             self.unlist(link);
         }

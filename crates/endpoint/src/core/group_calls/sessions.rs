@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_buf::MsgBuf;
+use petasos_netio::Route;
 use petasos_proto::pairs::{PAIR_BIT, PairId, WorkerSession};
 use petasos_proto::{Binding, Call, ClientSession, SessionParams, Transmit};
 use petasos_wire::{Header, Kind, Packet, RejectCode};
@@ -12,6 +13,7 @@ use super::{Bound, GroupCalls};
 use crate::call::CallError;
 use crate::core::transmit::is_staged;
 use crate::core::{CallContext, Core};
+use crate::sealed_links::SealId;
 use crate::sessions::SessionId;
 use crate::timers::TimerEntry;
 
@@ -26,6 +28,7 @@ impl<S> Core<S> {
         packet: &Packet<'_>,
         worker: WorkerSession,
         credits: Option<u32>,
+        seal: Option<SealId>,
     ) {
         let (now, generation) = (self.now, self.next_generation());
         let pair = PairId { index: packet.session(), request: packet.request() };
@@ -46,6 +49,7 @@ impl<S> Core<S> {
                 of,
                 worker,
                 link,
+                seal,
                 is_claim: false,
                 generation,
                 heard_at: now,
@@ -60,7 +64,8 @@ impl<S> Core<S> {
         let binding = Binding { request: pair.request, is_whole, credits };
         let call = Call { options, context };
         bound.session.bind(params, &mut at_link.path, binding, call, now);
-        (bound.pair, bound.of, bound.worker, bound.link) = (pair, of, worker, link);
+        (bound.pair, bound.of, bound.worker) = (pair, of, worker);
+        (bound.link, bound.seal) = (link, seal);
         (bound.generation, bound.heard_at, bound.is_claim) = (generation, now, !is_whole);
         (bound.dirty, bound.parked) = (false, false);
         bound.set_timer(Time::NEVER);
@@ -89,28 +94,40 @@ impl<S> Core<S> {
     #[inline(never)]
     pub(crate) fn pump_bound(&mut self, index: u32) {
         let Core { group_calls, tx, now, .. } = self;
-        let Some(GroupCalls { bound, links, .. }) = group_calls.as_deref_mut() else { return };
+        let Some(GroupCalls { bound, links, sealed, .. }) = group_calls.as_deref_mut() else {
+            return;
+        };
         let place = index.checked_sub(PAIR_BIT).and_then(|at| bound.get_mut(at as usize));
         let Some(bound) = place.and_then(|place| place.as_deref_mut()) else { return };
         bound.dirty = false;
         let link = links.get(bound.link);
         let (session, route) = (&mut bound.session, link.route);
         session.share(&link.path);
+        let mut sealed = bound.seal.map(|seal| sealed.get_mut(seal));
+        if let Some(sealed) = &sealed {
+            session.number_after(sealed.last);
+        }
         while let Some(transmit) = session.poll_transmit(*now) {
+            // It has opened a packet, so it is made.
+            let half = sealed.as_deref_mut().map(|it| it.half().expect("the link is made"));
+            let sealer = half.map(|half| &mut half.sealer);
             match transmit {
-                Transmit::Bare(header) => tx.push_bare(route, header, &[], None),
+                Transmit::Bare(header) => tx.push_bare(route, header, &[], sealer),
                 Transmit::Request { slot, request, index: packet, header } => {
                     let payload_bytes = session.params().payload_bytes as usize;
                     let buf = &mut session.context_mut(slot).request;
                     if is_staged(buf.len(), &header) || buf.is_shared() {
                         let part = (packet, payload_bytes);
-                        tx.push_buffer_part(route, header, buf, part, None);
+                        tx.push_buffer_part(route, header, buf, part, sealer);
                         continue;
                     }
                     buf.write_header(packet, payload_bytes, &header.to_bytes());
                     tx.push_request(route, index, slot, request, packet);
                 }
             }
+        }
+        if let Some(sealed) = &mut sealed {
+            sealed.last = session.transmission();
         }
         let next_send = session.next_send();
         let timer_at = now.plus_nanos(session.timer_ns());
@@ -204,22 +221,37 @@ impl<S> Core<S> {
 
     /// Queues a header without payload to the worker of a bound pair.
     pub(crate) fn push_to_worker(&mut self, index: u32, header: Header) {
-        let Core { group_calls, tx, .. } = self;
-        let Some(calls) = group_calls.as_deref() else { return };
+        let Some(calls) = self.group_calls.as_deref() else { return };
         if let Some(bound) = calls.bound(index) {
-            tx.push_bare(calls.link(bound.link).route, header, &[], None);
+            let (route, seal) = (calls.link(bound.link).route, bound.seal);
+            self.push_bare_by_link(route, header, seal);
         }
     }
 
     /// Tells a session of a worker, to which no pair is bound, that nobody waits for it, or that
     /// its answer has come.
-    pub(crate) fn tell_worker(&mut self, to: WorkerSession, kind: Kind, request: u64) {
-        let Core { group_calls, tx, .. } = self;
-        let Some(calls) = group_calls.as_deref() else { return };
+    pub(crate) fn tell_worker(
+        &mut self,
+        to: WorkerSession,
+        seal: Option<SealId>,
+        kind: Kind,
+        request: u64,
+    ) {
+        let Some(calls) = self.group_calls.as_deref() else { return };
         let attachment = calls.attachment_by_id(to.member.attachment);
         if let Some(link) = attachment.and_then(|it| it.link(to.member.worker)) {
             let header = Header::for_session(to.session, to.tag).with_request(kind, request, 0);
-            tx.push_bare(calls.link(link).route, header, &[], None);
+            let route = calls.link(link).route;
+            self.push_bare_by_link(route, header, seal);
+        }
+    }
+
+    fn push_bare_by_link(&mut self, route: Route, header: Header, seal: Option<SealId>) {
+        let Core { group_calls, tx, .. } = self;
+        let Some(seal) = seal else { return tx.push_bare(route, header, &[], None) };
+        let Some(calls) = group_calls.as_deref_mut() else { return };
+        if let Some((header, sealer)) = calls.sealed.get_mut(seal).next(header) {
+            tx.push_bare(route, header, &[], Some(sealer));
         }
     }
 

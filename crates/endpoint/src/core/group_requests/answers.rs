@@ -42,12 +42,12 @@ impl<S> Core<S> {
     #[inline]
     fn answer_and_leave(&mut self, asker: &Asker, of: TakenOf, response: Payload<'_>) {
         let bytes = len_of(&response);
-        let block = WorkerBlock { session: 0, tag: 0, worker: of.worker };
+        let block = WorkerBlock { session: 0, tag: 0, worker: of.answer_as.worker };
         let header = Header::for_session(asker.pair, asker.pair_tag)
             .with_request(Kind::Response, asker.request, 0)
             .with_server(asker.echo, bytes as u32, 0);
         let fill = |to: &mut [u8]| copy_payload(&response, to);
-        self.push_answer(asker.client, block, header, (bytes, fill));
+        self.push_answer((asker.client, of.answer_as.seal), block, header, (bytes, fill));
         self.give_payload(response);
         self.drop_idle_client(asker.client);
     }
@@ -97,7 +97,7 @@ impl<S> Core<S> {
         let asker = requests.taken.asker(id);
         match (requests.taken.reject(now, id, code), asker) {
             (Answered::Left(of), Some(asker)) => {
-                self.reject_first(&asker, of.worker, code);
+                self.reject_first(&asker, of.answer_as, code);
                 self.drop_idle_client(asker.client);
             }
             (Answered::Kept(_), Some(_)) => self.reject_bound(id, code),

@@ -9,6 +9,7 @@ use petasos_proto::taken::MembershipId;
 use petasos_wire::{Feedback, Group, WorkerCounts};
 
 use super::clients::{Current, Told};
+use super::keys::KeysAt;
 use crate::method_table::OwnMethods;
 
 /// What this endpoint has offered a router, or agreed on with it (RT34).
@@ -37,6 +38,8 @@ pub(crate) struct Joined {
     pub(crate) params: SessionParams,
     /// The newest epoch, and the one before while that is taken (RT30).
     pub(super) epochs: [Option<u16>; 2],
+    /// Of a sealed group.
+    pub(super) keys: Option<KeysAt>,
     /// The clients that the router has told of, by number (RT29).
     pub(crate) told: HashMap<u32, Told>,
     /// Those of them, and others, from which first packets have come.
@@ -53,9 +56,10 @@ impl Joined {
         feedback: Route,
         params: SessionParams,
     ) -> Joined {
+        let is_sealed = grant.cipher.is_some();
         Joined {
             worker: grant.worker,
-            group: Group { payload_bytes: u32::from(grant.payload_bytes), is_sealed: false },
+            group: Group { payload_bytes: u32::from(grant.payload_bytes), is_sealed },
             source,
             source_route,
             feedback,
@@ -64,6 +68,7 @@ impl Joined {
             secret: grant.secret,
             params,
             epochs: [Some(grant.epoch.number), None],
+            keys: None,
             told: HashMap::new(),
             current: Current::default(),
             // Some that are gone are held back (RT39).

@@ -14,6 +14,8 @@
 
 mod answers;
 mod clients;
+mod epochs;
+mod keys;
 mod membership;
 mod sessions;
 
@@ -21,6 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::Time;
+use petasos_control::Epoch;
 use petasos_netio::{Origin, Route};
 use petasos_proto::given::{GivenNumbers, GivenStats, GivenTimes};
 use petasos_proto::pairs::PAIR_BIT;
@@ -28,16 +31,20 @@ use petasos_proto::taken::{
     Arrived, Asker, MembershipId, TakenConfig, TakenId, TakenRequests, TakenStats,
 };
 use petasos_proto::{ServerStats, SessionParams};
+use petasos_seal::Cipher;
 use petasos_tls::{Holder, Identity};
-use petasos_wire::RoutedPacket;
+use petasos_wire::{FIRST_BYTES, RoutedPacket};
 
 use super::group_calls::GROUP_TURN;
 use super::{Chore, Core};
-use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipOffer};
+use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipOffer, RouterProcess};
 use crate::handler::ServerSessionId;
 use crate::method_table::OwnMethods;
 use crate::quota::PeerLimits;
+use crate::sealed_links::{SealId, SealedLinks};
 use clients::{Clients, GroupClient, Told};
+use keys::KeysOfRouters;
+pub(crate) use keys::Unopened;
 pub(crate) use membership::{Joined, Membership};
 pub(crate) use sessions::TakenSession;
 
@@ -45,11 +52,19 @@ pub(crate) use sessions::TakenSession;
 /// Others are dropped: their clients repeat them.
 const STRANGERS_BYTES_MAX: usize = 1 << 20;
 
+/// As whom the endpoint answers a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnswerAs {
+    /// The number of this worker at the router that has given the request.
+    pub(crate) worker: u16,
+    /// What seals packets between its client and this worker; `None` in a group in plaintext.
+    pub(crate) seal: Option<SealId>,
+}
+
 /// What is kept with a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenOf {
-    /// The number of this worker at the router that has given the request.
-    pub(crate) worker: u16,
+    pub(crate) answer_as: AnswerAs,
     /// The payload size of its group.
     pub(crate) payload_bytes: u32,
     /// The method, by the endpoint's own number.
@@ -67,6 +82,8 @@ pub(crate) struct Stranger {
 pub(crate) struct GroupRequests {
     pub(crate) taken: TakenRequests<TakenOf>,
     memberships: Vec<Option<Membership>>,
+    keys: KeysOfRouters,
+    pub(crate) sealed: SealedLinks,
     pub(crate) clients: Clients,
     /// By the request's place. They are used again.
     sessions: Vec<Option<Box<TakenSession>>>,
@@ -86,6 +103,8 @@ impl GroupRequests {
         GroupRequests {
             taken: TakenRequests::new(config),
             memberships: Vec::new(),
+            keys: KeysOfRouters::default(),
+            sealed: SealedLinks::default(),
             clients: Clients::default(),
             sessions: Vec::new(),
             params: None,
@@ -111,6 +130,10 @@ impl GroupRequests {
     pub(crate) fn joined(&self, id: MembershipId) -> Option<&Joined> {
         let membership = self.memberships.iter().flatten().find(|membership| membership.id == id);
         membership?.joined.as_deref()
+    }
+
+    fn joined_mut(&mut self, id: MembershipId) -> Option<&mut Joined> {
+        self.membership_mut(id)?.joined.as_deref_mut()
     }
 
     /// The place of the client that now has this number at a router, and sends from this address.
@@ -154,12 +177,21 @@ impl GroupRequests {
     }
 
     /// Keeps a first packet until its client has a route.
-    pub(crate) fn defer(&mut self, membership: MembershipId, arrived: Arrived, bytes: &[u8]) {
+    /// Of a sealed one, the body has been opened: it stands where it was sealed.
+    pub(crate) fn defer(
+        &mut self,
+        membership: MembershipId,
+        arrived: Arrived,
+        bytes: &[u8],
+        body: &[u8],
+    ) {
         self.strangers_bytes += bytes.len();
         if self.strangers_bytes > STRANGERS_BYTES_MAX {
             return self.taken.refuse(arrived);
         }
-        self.strangers.push(Stranger { membership, arrived, bytes: bytes.to_vec() });
+        let mut bytes = bytes.to_vec();
+        bytes[FIRST_BYTES..][..body.len()].copy_from_slice(body);
+        self.strangers.push(Stranger { membership, arrived, bytes });
     }
 
     pub(crate) fn take_strangers(&mut self) -> Vec<Stranger> {
@@ -207,20 +239,26 @@ impl<S> Core<S> {
     }
 
     /// A router has granted a membership: it may give `n` requests at a time. The routes are the
-    /// caller's if that is refused.
+    /// caller's if that is refused. `seal` has what is needed for the keys of a sealed group.
     pub(crate) fn establish_membership(
         &mut self,
         id: MembershipId,
-        joined: Joined,
+        mut joined: Joined,
         times: (GivenTimes, core::time::Duration),
         n: u16,
+        seal: Option<(RouterProcess, Cipher, &Epoch)>,
     ) -> Result<(), GroupError> {
-        let now = self.now;
+        let (now, life) = (self.now, self.config.key_life);
         let requests = self.group_requests_mut();
-        let membership = requests.membership_mut(id).filter(|it| it.joined.is_none());
-        let membership = membership.ok_or(GroupError::Unknown)?;
+        let is_offered = |it: &&mut Membership| it.joined.is_none();
+        if requests.membership_mut(id).filter(is_offered).is_none() {
+            return Err(GroupError::Unknown);
+        }
+        if let Some((router, cipher, epoch)) = seal {
+            requests.take_keys(&mut joined, router, (cipher, life), epoch)?;
+        }
         let params = joined.params;
-        membership.joined = Some(Box::new(joined));
+        requests.membership_mut(id).expect("it was just found").joined = Some(Box::new(joined));
         requests.params = Some(params);
         let (times, claim) = times;
         requests.taken.join(id, GivenNumbers::new(now, times, n), claim);
@@ -242,6 +280,7 @@ impl<S> Core<S> {
         let of_router = requests.clients.places(|client| client.membership == id);
         of_router.into_iter().for_each(|place| self.retire_client(place));
         if let Some(joined) = membership.joined {
+            self.group_requests_mut().leave_keys(&joined);
             self.chores.push(Chore::Release(joined.source_route));
             self.chores.push(Chore::Release(joined.feedback));
         }
@@ -266,22 +305,9 @@ impl<S> Core<S> {
         is_there
     }
 
-    /// First packets of these epochs are taken (RT30).
-    pub(crate) fn set_membership_epochs(
-        &mut self,
-        id: MembershipId,
-        newest: u16,
-        before: Option<u16>,
-    ) -> bool {
-        let membership = self.group_requests_mut().membership_mut(id);
-        let joined = membership.and_then(|membership| membership.joined.as_deref_mut());
-        joined.map(|joined| joined.epochs = [Some(newest), before]).is_some()
-    }
-
     /// The group's numbers of methods are these of the endpoint's (RT31).
     pub(crate) fn set_membership_methods(&mut self, id: MembershipId, methods: OwnMethods) -> bool {
-        let membership = self.group_requests_mut().membership_mut(id);
-        let joined = membership.and_then(|membership| membership.joined.as_deref_mut());
+        let joined = self.group_requests_mut().joined_mut(id);
         joined.map(|joined| joined.methods = Some(methods)).is_some()
     }
 
@@ -298,9 +324,7 @@ impl<S> Core<S> {
             return Ok(());
         }
         self.forget_client(id, number);
-        let membership = self.group_requests_mut().membership_mut(id);
-        let joined = membership.and_then(|membership| membership.joined.as_deref_mut());
-        let joined = joined.expect("it was just found");
+        let joined = self.group_requests_mut().joined_mut(id).expect("it was just found");
         if joined.told.len() >= joined.clients_max {
             return Err(GroupError::Full);
         }
@@ -311,8 +335,7 @@ impl<S> Core<S> {
     /// A client has gone: its number may become another's. Its requests go on.
     pub(crate) fn forget_client(&mut self, id: MembershipId, number: u32) {
         let Some(requests) = self.group_requests.as_deref_mut() else { return };
-        let membership = requests.membership_mut(id);
-        if let Some(joined) = membership.and_then(|membership| membership.joined.as_deref_mut()) {
+        if let Some(joined) = requests.joined_mut(id) {
             joined.told.remove(&number);
         }
         if let Some(place) = requests.client_at(id, number) {
@@ -349,8 +372,7 @@ impl<S> Core<S> {
             told,
             is_current: true,
         });
-        let membership = self.group_requests_mut().membership_mut(id);
-        let joined = membership.and_then(|membership| membership.joined.as_deref_mut());
+        let joined = self.group_requests_mut().joined_mut(id);
         joined.expect("it was just found").current.set(number, Some(place));
         Some(place)
     }
@@ -373,8 +395,7 @@ impl<S> Core<S> {
         let client = requests.clients.at_mut(place);
         client.is_current = false;
         let (id, number) = (client.membership, client.number);
-        let membership = requests.membership_mut(id);
-        if let Some(joined) = membership.and_then(|membership| membership.joined.as_deref_mut())
+        if let Some(joined) = requests.joined_mut(id)
             && joined.current.get(number) == Some(place)
         {
             joined.current.set(number, None);

@@ -9,13 +9,14 @@ use petasos_wire::{
     BITMAP_WORDS_MAX, Header, Kind, PAYLOAD_BYTES_MIN, Packet, RejectCode, WorkerBlock,
 };
 
-use super::{GroupRequests, TakenOf};
+use super::{AnswerAs, GroupRequests, TakenOf};
 use crate::core::assemblies::pool_bytes;
 use crate::core::transmit::is_staged;
 use crate::core::{Core, Half};
 use crate::kept::Kept;
+use crate::sealed_links::SealId;
 use crate::sessions::Pulls;
-use crate::tx_queue::{Kind as ItemKind, TxItem};
+use crate::tx_queue::{Guard, Kind as ItemKind, TxItem};
 
 /// A session of one slot with a pair. When its request is gone, it is bound to another.
 pub(crate) struct TakenSession {
@@ -23,7 +24,7 @@ pub(crate) struct TakenSession {
     /// The request that it is bound to.
     pub(crate) id: TakenId,
     pub(crate) client: u32,
-    pub(crate) worker: u16,
+    pub(crate) answer_as: AnswerAs,
     dirty: bool,
     /// Whether the transmit queue may refer to its response.
     has_references: bool,
@@ -49,18 +50,19 @@ impl<S> Core<S> {
             peer_tag: asker.pair_tag,
             local_tag: tag,
             payload_bytes: of.payload_bytes,
+            checksum: of.answer_as.seal.is_some(),
             ..params.expect("there is a membership, or was")
         };
         if sessions.len() <= place {
             sessions.resize_with(place + 1, || None);
         }
-        let (client, worker) = (asker.client, of.worker);
+        let (client, answer_as) = (asker.client, of.answer_as);
         let session = sessions[place].get_or_insert_with(|| {
             Box::new(TakenSession {
                 session: ServerSession::for_pairs(params),
                 id,
                 client,
-                worker,
+                answer_as,
                 dirty: false,
                 has_references: false,
                 counted: 0,
@@ -68,7 +70,7 @@ impl<S> Core<S> {
             })
         });
         debug_assert!(session.counted == 0, "what was counted for another was given back");
-        (session.id, session.client, session.worker) = (id, client, worker);
+        (session.id, session.client, session.answer_as) = (id, client, answer_as);
         session.pulls = Pulls::default();
         match is_claim {
             true => session.session.bind_claim(params, asker),
@@ -100,37 +102,53 @@ impl<S> Core<S> {
     /// Sends a packet without payload from a request's session, with a block if its kind has one.
     pub(super) fn push_from_taken(&mut self, index: u32, name: SessionName, header: Header) {
         let Some(session) = self.group_requests_mut().session(index) else { return };
-        let (client, worker) = (session.client, session.worker);
+        let (client, AnswerAs { worker, seal }) = (session.client, session.answer_as);
         let block = WorkerBlock { session: name.index, tag: name.tag, worker };
-        self.push_bare_answer(client, block, header);
+        self.push_bare_answer((client, seal), block, header);
     }
 
     /// Sends a packet with a worker block and nothing behind it, also no padding (RT9).
-    fn push_bare_answer(&mut self, client: u32, block: WorkerBlock, header: Header) {
-        let (route, nothing) = (self.route_to_client(client), (0, |_: &mut [u8]| {}));
-        self.tx.push_with_block(route, header, &block.to_bytes(), nothing, false);
+    fn push_bare_answer(&mut self, to: (u32, Option<SealId>), block: WorkerBlock, header: Header) {
+        self.push_to_client(to, block, header, (0, |_: &mut [u8]| {}), false);
     }
 
     /// Sends a response of one packet (RT7).
     #[inline]
     pub(super) fn push_answer(
         &mut self,
-        client: u32,
+        to: (u32, Option<SealId>),
         block: WorkerBlock,
         header: Header,
         payload: (usize, impl FnOnce(&mut [u8])),
     ) {
-        let route = self.route_to_client(client);
-        self.tx.push_with_block(route, header, &block.to_bytes(), payload, true);
+        self.push_to_client(to, block, header, payload, true);
+    }
+
+    #[inline]
+    fn push_to_client(
+        &mut self,
+        (client, seal): (u32, Option<SealId>),
+        block: WorkerBlock,
+        header: Header,
+        payload: (usize, impl FnOnce(&mut [u8])),
+        padded: bool,
+    ) {
+        let (route, block) = (self.route_to_client(client), block.to_bytes());
+        let Core { group_requests, tx, .. } = self;
+        let Some(requests) = group_requests.as_deref_mut() else { return };
+        // Without keys it would be in plaintext: it is lost instead.
+        let Some((header, guard)) = requests.guard(seal, header) else { return };
+        tx.push_with_block(route, header, &block, payload, padded, guard);
     }
 
     /// Rejects a first packet of which nothing is kept: with session 0 (RT7).
-    pub(crate) fn reject_first(&mut self, asker: &Asker, worker: u16, code: RejectCode) {
+    pub(crate) fn reject_first(&mut self, asker: &Asker, answer_as: AnswerAs, code: RejectCode) {
+        let AnswerAs { worker, seal } = answer_as;
         let block = WorkerBlock { session: 0, tag: 0, worker };
         let header = Header::for_session(asker.pair, asker.pair_tag)
             .with_request(Kind::Reject, asker.request, 0)
             .with_server(asker.echo, code as u32, 0);
-        self.push_bare_answer(asker.client, block, header);
+        self.push_bare_answer((asker.client, seal), block, header);
     }
 
     /// Sends what is due of requests, and the memberships' feedback (RT20).
@@ -350,7 +368,8 @@ impl<S> Core<S> {
     #[inline(never)]
     pub(crate) fn pump_taken(&mut self, index: u32) {
         let Core { group_requests, tx, .. } = self;
-        let Some(GroupRequests { sessions, clients, .. }) = group_requests.as_deref_mut() else {
+        let Some(GroupRequests { sessions, clients, sealed, .. }) = group_requests.as_deref_mut()
+        else {
             return;
         };
         let place = index.checked_sub(PAIR_BIT).and_then(|at| sessions.get_mut(at as usize));
@@ -359,7 +378,15 @@ impl<S> Core<S> {
         let mut bitmap = [0; BITMAP_WORDS_MAX];
         while let Some(ack) = session.session.poll_ack(&mut bitmap) {
             let route = clients.at(session.client).route;
-            tx.push_bare(route, ack.header, &bitmap[..ack.bitmap_words as usize], None);
+            let words = &bitmap[..ack.bitmap_words as usize];
+            match session.answer_as.seal {
+                None => tx.push_bare(route, ack.header, words, None),
+                Some(seal) => {
+                    if let Some((header, sealer)) = sealed.get_mut(seal).next(ack.header) {
+                        tx.push_bare(route, header, words, Some(sealer));
+                    }
+                }
+            }
         }
     }
 
@@ -384,16 +411,17 @@ impl<S> Core<S> {
     /// Queues packets `start..end` of a request's response. The first has a worker block (RT7).
     pub(super) fn send_taken(&mut self, index: u32, start: u32, end: u32) {
         let Core { group_requests, tx, stats, .. } = self;
-        let Some(GroupRequests { sessions, clients, .. }) = group_requests.as_deref_mut() else {
+        let Some(GroupRequests { sessions, clients, sealed, .. }) = group_requests.as_deref_mut()
+        else {
             return;
         };
         let place = index.checked_sub(PAIR_BIT).and_then(|at| sessions.get_mut(at as usize));
-        let Some(TakenSession { session, client, worker, has_references, .. }) =
+        let Some(TakenSession { session, client, answer_as, has_references, .. }) =
             place.and_then(|place| place.as_deref_mut())
         else {
             return;
         };
-        let (route, worker) = (clients.at(*client).route, *worker);
+        let (route, AnswerAs { worker, seal }) = (clients.at(*client).route, *answer_as);
         let payload_bytes = session.params().payload_bytes as usize;
         let block = WorkerBlock { session: index, tag: session.params().local_tag, worker };
         let request = session.request_in(0);
@@ -404,16 +432,24 @@ impl<S> Core<S> {
             }
             let header = session.response_header(0, packet);
             let kept = session.kept_mut(0);
+            let (header, sealer) = match seal {
+                None => (header, None),
+                Some(seal) => match sealed.get_mut(seal).next(header) {
+                    Some((header, sealer)) => (header, Some(sealer)),
+                    None => return,
+                },
+            };
             if packet == 0 {
                 let (bytes, whole) = (kept.len().min(payload_bytes), kept.len() <= payload_bytes);
                 let fill = |to: &mut [u8]| kept.copy_to(to);
-                tx.push_with_block(route, header, &block.to_bytes(), (bytes, fill), whole);
+                let guard = Guard::of(sealer);
+                tx.push_with_block(route, header, &block.to_bytes(), (bytes, fill), whole, guard);
                 continue;
             }
             let part = (packet, payload_bytes);
             let buf = kept.buffer_mut().expect("a response of several packets is in a buffer");
             if is_staged(buf.len(), &header) || buf.is_shared() {
-                tx.push_buffer_part(route, header, buf, part, None);
+                tx.push_buffer_part(route, header, buf, part, sealer);
                 continue;
             }
             buf.write_header(packet, payload_bytes, &header.to_bytes());

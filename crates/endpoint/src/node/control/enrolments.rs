@@ -277,7 +277,7 @@ impl Control {
         }
         self.enrolments.later.push((self.now + UNUSED_FOR, Later::CloseUnused(number)));
         match &result {
-            Ok(Grant::Joined(grant)) => self.on_epoch_of_workers(number, grant.epoch.number),
+            Ok(Grant::Joined(grant)) => self.on_epoch_of_workers(number, grant.epoch.clone()),
             Ok(Grant::Attached(_)) => {}
             Err(_) => self.enrolments.links.entry(number).or_default().table.begin_anew(),
         }

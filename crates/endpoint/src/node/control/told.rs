@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_control::{
-    Active, ClientChange, DataAddress, Leave, Member, MemberChange, MemberState, Told,
+    Active, ClientChange, DataAddress, Epoch, Leave, Member, MemberChange, MemberState, Told,
 };
 use petasos_tls::Identity;
 
@@ -53,11 +53,11 @@ impl Control {
                 self.write_to(
                     number,
                     |member| member == Member::Client(client),
-                    |news| news.epoch = Some(epoch.number),
+                    |news| news.epoch = Some(epoch.clone()),
                 );
             }
             Told::Epoch { client: None, epoch } => {
-                self.on_epoch_of_workers(number, epoch.number);
+                self.on_epoch_of_workers(number, epoch);
             }
             Told::Active(active) => self.on_active(number, active),
             Told::Routers(routers) => {
@@ -75,10 +75,10 @@ impl Control {
 
     /// An epoch, also one that a membership was granted with, is told to all workers of the
     /// connection.
-    pub(super) fn on_epoch_of_workers(&mut self, number: PeerId, epoch: u16) {
+    pub(super) fn on_epoch_of_workers(&mut self, number: PeerId, epoch: Epoch) {
         let told = self.enrolments.links.entry(number).or_default();
-        if told.newest.replace(epoch) != Some(epoch) {
-            self.write_to(number, is_worker, |news| news.epoch = Some(epoch));
+        if told.newest.replace(epoch.number) != Some(epoch.number) {
+            self.write_to(number, is_worker, |news| news.epoch = Some(epoch.clone()));
         }
     }
 

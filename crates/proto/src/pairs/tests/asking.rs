@@ -140,7 +140,7 @@ fn rt3_numbers_count_up_and_sendings_of_a_pair_differ_in_transmission() {
     let first = client.ask(false);
     assert_eq!((first.number, client.ask(false).number), (1, 2));
     // Another router's numbers begin anew.
-    client.pairs.attach(THERE, 10);
+    client.pairs.attach(THERE, 10, 0);
     client.pairs.move_asked(HERE, THERE);
     let sent = client.sent();
     assert_eq!(sent.iter().map(|first| first.number).collect::<Vec<_>>(), [2, 3]);
@@ -151,7 +151,7 @@ fn rt3_numbers_count_up_and_sendings_of_a_pair_differ_in_transmission() {
 #[test]
 fn rt33_no_more_ask_than_the_router_lets() {
     let mut client = Client::new();
-    client.pairs.attach(THERE, 2);
+    client.pairs.attach(THERE, 2, 0);
     let ask = |client: &mut Client, by| {
         let asking = client.asking(true);
         client.pairs.ask(by, asking, 5)
@@ -167,7 +167,7 @@ fn rt33_no_more_ask_than_the_router_lets() {
 #[test]
 fn rt38_pairs_that_ask_move_at_once_and_bound_ones_stay() {
     let mut client = Client::new();
-    client.pairs.attach(THERE, 2);
+    client.pairs.attach(THERE, 2, 0);
     let bound = client.ask(true);
     client.hears(&bound, ONE, ready(bound.number, 0));
     let asked: Vec<_> = (0..3).map(|_| client.ask(true)).collect();
@@ -211,13 +211,15 @@ fn an_entry_that_is_used_again_before_it_has_sent_sends_once() {
 }
 
 #[test]
-fn rt28_an_answer_belongs_to_the_attachment_of_its_sending_or_binding() {
+fn rt28_an_answer_belongs_to_attachment_and_epoch_of_its_sending_or_binding() {
     let mut client = Client::new();
-    client.pairs.attach(THERE, 1000);
+    client.pairs.attach(THERE, 1000, 7);
     let first = client.ask(true);
+    client.pairs.set_epoch(HERE, 3);
     client.pairs.move_asked(HERE, THERE);
     let second = client.sent().pop().unwrap();
     assert_eq!((second.pair, second.attachment), (first.pair, THERE));
+    assert_eq!((first.epoch, second.epoch), (2, 7));
     let there = WorkerSession { member: Member { attachment: THERE, ..ONE.member }, ..ONE };
     let block = |from: WorkerSession| {
         let (session, tag, worker) = (from.session, from.tag, from.member.worker);
@@ -227,15 +229,16 @@ fn rt28_an_answer_belongs_to_the_attachment_of_its_sending_or_binding() {
     assert_ne!(first.number, second.number);
     let belongs = |client: &Client, echo, block| {
         let bytes = bytes_of(&first, ready(echo, 0));
-        client.pairs.attachment_of(&Packet::parse(&bytes).unwrap(), block)
+        let answered = client.pairs.answered(&Packet::parse(&bytes).unwrap(), block)?;
+        Some((answered.attachment, answered.epoch))
     };
-    assert_eq!(belongs(&client, first.number, block(ONE)), Some(HERE));
-    assert_eq!(belongs(&client, second.number, block(ONE)), Some(THERE));
+    assert_eq!(belongs(&client, first.number, block(ONE)), Some((HERE, Some(2))));
+    assert_eq!(belongs(&client, second.number, block(ONE)), Some((THERE, Some(7))));
     assert_eq!(belongs(&client, 99, block(ONE)), None);
     let bound = client.hears(&second, there, ready(second.number, 0));
     assert_eq!(bound, Answer::Ready { session: there, credits: 32 });
     // What the bound session says echoes its own packets.
-    assert_eq!(belongs(&client, 99, block(ONE)), Some(THERE));
-    assert_eq!(belongs(&client, 99, None), Some(THERE));
-    assert_eq!(belongs(&client, first.number, block(TWO)), Some(HERE));
+    assert_eq!(belongs(&client, 99, block(ONE)), Some((THERE, None)));
+    assert_eq!(belongs(&client, 99, None), Some((THERE, None)));
+    assert_eq!(belongs(&client, first.number, block(TWO)), Some((HERE, Some(2))));
 }

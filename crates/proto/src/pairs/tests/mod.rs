@@ -71,7 +71,7 @@ fn bytes_of(first: &First, to: To) -> Vec<u8> {
 impl Client {
     fn new() -> Client {
         let mut pairs = Pairs::new(PairConfig::default());
-        pairs.attach(HERE, 1000);
+        pairs.attach(HERE, 1000, 2);
         Client { pairs, now: millis(1000), next_tag: 1 }
     }
 

@@ -49,7 +49,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> World {
         let mut pairs = Pairs::new(PairConfig::default());
-        pairs.attach(ROUTER, 1000);
+        pairs.attach(ROUTER, 1000, 0);
         World {
             rng: Rng::new(seed),
             now: millis(1000),
