@@ -6,6 +6,8 @@ use petasos_base::{ReplayWindow, replay_words};
 use petasos_netio::{Origin, Route};
 use petasos_wire::ReplyAddress;
 
+use crate::reject::RouterLinks;
+
 /// What a client is told (RT33).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAttached {
@@ -27,6 +29,8 @@ pub(crate) struct Client {
     pub(crate) window: ReplayWindow<{ replay_words(1024) }>,
     /// Requests of it that wait.
     pub(crate) waiting: usize,
+    /// What seals its rejections.
+    pub(crate) links: RouterLinks,
 }
 
 /// A number of a client.

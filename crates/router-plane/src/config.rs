@@ -1,7 +1,7 @@
 //! What can be set.
 
 use petasos_router::{Config, ConfigError, Keys};
-use petasos_wire::{CLIENTS_MAX, FIRST_BYTES, Group, PAYLOAD_BYTES_MIN};
+use petasos_wire::{CLIENTS_MAX, FIRST_BYTES, Group, PAYLOAD_BYTES_MIN, SEAL_BYTES};
 
 /// The most bytes of requests that wait (RT39).
 const WAITING_BYTES_MAX: usize = 32 << 20;
@@ -18,15 +18,18 @@ pub struct PlaneConfig {
     pub payload_bytes: u32,
     /// The most clients (RT39), 1 to 2^19.
     pub clients_max: u32,
+    /// Whether packets are sealed (RT27, RT28). Epochs then have secrets, see
+    /// [`Plane::begin_epoch`](crate::Plane::begin_epoch).
+    pub is_sealed: bool,
 }
 
 impl Default for PlaneConfig {
-    /// JSQ, keys on a ring, payloads that fit Ethernet, and 4096 clients.
+    /// JSQ, keys on a ring, payloads that fit Ethernet, and 4096 clients, in plaintext.
     fn default() -> PlaneConfig {
         let waiting_max = 16_384;
         let keys = Keys { places: KEY_PLACES, ..Config::default().keys };
         let core = Config { waiting_max, keys, ..Config::default() };
-        PlaneConfig { core, payload_bytes: 1400, clients_max: 4096 }
+        PlaneConfig { core, payload_bytes: 1400, clients_max: 4096, is_sealed: false }
     }
 }
 
@@ -58,12 +61,13 @@ impl PlaneConfig {
     }
 
     pub(crate) fn group(&self) -> Group {
-        Group { payload_bytes: self.payload_bytes, is_sealed: false }
+        Group { payload_bytes: self.payload_bytes, is_sealed: self.is_sealed }
     }
 
     /// The longest first packet.
     pub(crate) fn frame_bytes(&self) -> usize {
-        FIRST_BYTES + self.payload_bytes as usize
+        let seal_bytes = if self.is_sealed { SEAL_BYTES } else { 0 };
+        FIRST_BYTES + self.payload_bytes as usize + seal_bytes
     }
 
     /// How many requests may wait.

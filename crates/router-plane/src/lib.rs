@@ -14,8 +14,8 @@
 //! - a client's number is taken once (RT3), and a packet that is dropped costs nobody a slot;
 //! - memory is bounded by the configuration: what waits is in frames that are there from the start.
 //!
-//! Boundary rule: knows packets and addresses, but no control connections, threads or clocks. Only
-//! groups without seals are served.
+//! Boundary rule: knows packets and addresses, but no control connections, threads or clocks. Of a
+//! sealed group it opens nothing; it seals what it says itself.
 
 #![forbid(unsafe_code)]
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use petasos_base::{ReplayWindow, Rng, SecretBlock, Time};
 use petasos_netio::{Frame, Origin, PacketIo, RouteError};
+use petasos_seal::group::{Epochs, GroupSecret};
 use petasos_router::{
     Admission, Affinity, Assignment, Counts, Event, Output, Request, Router, WorkerId, WorkerState,
 };
@@ -18,7 +19,7 @@ use crate::config::{PlaneConfig, PlaneConfigError};
 use crate::frames::{FrameId, Frames, Waiting};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
 use crate::outbox::{Outbox, Receiver};
-use crate::reject::{code_of, rejection};
+use crate::reject::{Rejection, RouterLinks, code_of};
 use crate::stats::PlaneStats;
 
 /// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
@@ -49,6 +50,8 @@ pub struct Plane {
     group: Group,
     /// Epochs that are taken (RT30): the newest, and the one before.
     epochs: [Option<u16>; 2],
+    /// Of a sealed group.
+    secrets_of_epochs: Epochs<GroupSecret>,
     clients: Clients,
     members: Members,
     frames: Frames,
@@ -74,7 +77,8 @@ impl Plane {
         Ok(Plane {
             core: Router::new(&core)?,
             group: config.group(),
-            epochs: [Some(0), None],
+            epochs: [(!config.is_sealed).then_some(0), None],
+            secrets_of_epochs: Epochs::default(),
             clients: Clients::new(config.clients_max),
             members: Members::new(core.workers_max),
             frames: Frames::new(waiting_max, config.frame_bytes()),
@@ -104,7 +108,8 @@ impl Plane {
         let mut window = ReplayWindow::new();
         // Numbers begin with 1.
         window.insert(0);
-        let client = Client { tag, reply: address.into(), route, origin, window, waiting: 0 };
+        let (reply, links) = (address.into(), RouterLinks::default());
+        let client = Client { tag, reply, route, origin, window, waiting: 0, links };
         let client = self.clients.add(client).ok_or(TableError::Full)?;
         Ok(ClientAttached { client, tag })
     }
@@ -162,9 +167,25 @@ impl Plane {
         Some(member.worker)
     }
 
-    /// First packets of these epochs are taken from now on (RT30).
-    pub fn set_epochs(&mut self, newest: u16, before: Option<u16>) {
-        self.epochs = [Some(newest), before];
+    /// First packets of this epoch are taken from now on, and of the one before until
+    /// [`Plane::end_epoch`] (RT30). There is a secret exactly if the group is sealed. A plane begins
+    /// with epoch 0; in a sealed group that begins when its secret is given.
+    ///
+    /// # Panics
+    /// If the epoch is not newer than those before, or the secret is missing.
+    pub fn begin_epoch(&mut self, epoch: u16, secret: Option<GroupSecret>) {
+        assert_eq!(secret.is_some(), self.group.is_sealed, "sealed groups have secrets");
+        if let Some(secret) = secret {
+            self.secrets_of_epochs.begin(epoch, secret).expect("epochs count up");
+        }
+        let [newest, _] = self.epochs;
+        self.epochs = [Some(epoch), newest.filter(|newest| *newest != epoch)];
+    }
+
+    /// First packets of the epoch before the newest are not taken any more.
+    pub fn end_epoch(&mut self) {
+        self.epochs[1] = None;
+        self.secrets_of_epochs.end_before();
     }
 
     /// Handles one batch of packets, and what is due. Returns whether there was anything to do.
@@ -451,13 +472,10 @@ impl Plane {
 
     fn reject_waiting(&mut self, token: FrameId, code: RejectCode) {
         let (waiting, bytes) = self.frames.get(token);
-        let reject = rejection(bytes, self.group, code);
-        match self.asker(waiting).map(|client| client.route) {
-            Some(route) => {
-                self.out.push(Receiver::Client(route), &reject);
-                self.stats.rejected += 1;
-            }
-            None => self.stats.orphaned += 1,
+        let rejection = Rejection::of(bytes, self.group, code);
+        match self.asker(waiting).is_some() {
+            true => self.push_rejection(waiting.client.0, &rejection),
+            false => self.stats.orphaned += 1,
         }
         self.leave(token);
     }
@@ -465,10 +483,26 @@ impl Plane {
     /// Rejects a first packet (RT25), to the address with which its client has attached.
     #[cold]
     fn reject(&mut self, bytes: &[u8], client: u32, code: RejectCode) {
-        if let Some(client) = self.clients.get_mut(client) {
-            let reject = rejection(bytes, self.group, code);
-            self.out.push(Receiver::Client(client.route), &reject);
-            self.stats.rejected += 1;
+        let rejection = Rejection::of(bytes, self.group, code);
+        self.push_rejection(client, &rejection);
+    }
+
+    fn push_rejection(&mut self, number: u32, rejection: &Rejection) {
+        let Plane { clients, out, secrets_of_epochs, group, stats, .. } = self;
+        let Some(client) = clients.get_mut(number) else { return };
+        let to = Receiver::Client(client.route);
+        if !group.is_sealed {
+            out.push(to, &rejection.plain());
+            stats.rejected += 1;
+            return;
+        }
+        let link = client.links.get(secrets_of_epochs, rejection.epoch, number);
+        match link.and_then(|link| rejection.sealed(link)) {
+            Some(bytes) => {
+                out.push(to, &bytes);
+                stats.rejected += 1;
+            }
+            None => stats.unsealed += 1,
         }
     }
 }

@@ -3,4 +3,5 @@
 mod endpoints;
 mod group;
 mod packets;
+mod sealed;
 mod world;

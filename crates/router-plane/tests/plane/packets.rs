@@ -143,7 +143,7 @@ fn rejections_say_why() {
         world.send(&bytes);
         assert_eq!(world.rejections(), [code]);
     }
-    world.plane.set_epochs(9, Some(0));
+    world.plane.begin_epoch(9, None);
     let newest = world.first(b"newest", |block| block.epoch = 9);
     world.send(&newest);
     assert_eq!(world.given(0).len(), 1);

@@ -45,7 +45,7 @@ pub struct GivenPacket {
 pub fn config(policy: &str) -> PlaneConfig {
     let policy: Policy = policy.parse().expect("it is a policy");
     let core = Config { policy, waiting_max: 8, ..Config::default() };
-    PlaneConfig { core, payload_bytes: PAYLOAD, clients_max: 4 }
+    PlaneConfig { core, payload_bytes: PAYLOAD, clients_max: 4, is_sealed: false }
 }
 
 pub fn group() -> Group {
@@ -54,9 +54,13 @@ pub fn group() -> Group {
 
 impl World {
     pub fn new(policy: &str, workers: usize, bound: u16) -> World {
+        World::with(&config(policy), workers, bound)
+    }
+
+    pub fn with(config: &PlaneConfig, workers: usize, bound: u16) -> World {
         let hub = Hub::direct(MemoryConfig::default());
         let (mut io, client) = (hub.port(), hub.port());
-        let mut plane = Plane::new(&config(policy), 1).expect("it is right");
+        let mut plane = Plane::new(config, 1).expect("it is right");
         let now = Time::from_nanos(1_000_000_000);
         let attached = plane.attach(&mut io, client.local_address()).expect("there is room");
         let mut world =
