@@ -65,7 +65,8 @@ impl<S> Context<S> {
     }
 
     /// The server of `session`: the identity that its certificate has proved. `None` over
-    /// plaintext, until the session is ready, or if it is gone.
+    /// plaintext, of an attachment to a group, which has many, until the session is ready, or if it
+    /// is gone.
     pub fn session_peer(&self, session: SessionId) -> Option<&Arc<Identity>> {
         let entry = self.core.clients.get(session.index)?;
         let entry = Some(entry).filter(|entry| entry.generation == session.generation)?;
@@ -73,8 +74,11 @@ impl<S> Context<S> {
     }
 
     /// Whether packets of `session` are encrypted: it was set up over TLS, and does not go through
-    /// shared memory.
+    /// shared memory. Of an attachment to a group: whether its calls are.
     pub fn is_sealed(&self, session: SessionId) -> bool {
+        if let Some(attachment) = self.core.group_attachment(session) {
+            return attachment.keys.is_some();
+        }
         let entry = self.core.clients.get(session.index);
         let entry = entry.filter(|entry| entry.generation == session.generation);
         is_sealed(entry.and_then(|entry| entry.secure.as_deref()))

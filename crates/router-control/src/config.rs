@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::net::SocketAddr;
 
-use petasos_control::Active;
+use petasos_control::{Active, Cipher};
 use petasos_router_plane::PlaneConfig;
 
 use crate::epochs::EpochTimes;
@@ -20,7 +20,7 @@ pub struct Workers {
 /// How a router keeps its group.
 #[derive(Clone, Debug)]
 pub struct GroupSettings {
-    /// Packets and decisions.
+    /// Packets and decisions. Whether packets are sealed, the node says: they are if it has TLS.
     pub plane: PlaneConfig,
     /// Who may be a worker.
     pub workers: Workers,
@@ -36,6 +36,8 @@ pub struct GroupSettings {
     pub hole_us: u32,
     /// See `beat_us`.
     pub claim_us: u32,
+    /// What seals packets, if the node has TLS. Without TLS nothing is sealed.
+    pub cipher: Cipher,
     /// How often epochs change.
     pub epochs: EpochTimes,
     /// The group's routers, which everybody is told; none: it is not said. At most 8.
@@ -56,6 +58,7 @@ impl Default for GroupSettings {
             beat_us: 20_000,
             hole_us: 2_000,
             claim_us: 20_000,
+            cipher: Cipher::Aes128Gcm,
             epochs: EpochTimes::default(),
             routers: Vec::new(),
             active: Active { is_active: true, term: 1 },

@@ -37,8 +37,10 @@ enum Phase {
 /// What follows from the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EpochChange {
-    /// Which epochs are taken: the newest, and the one before.
-    Taken(u16, Option<u16>),
+    /// Another epoch is taken, too: the newest.
+    Begun(u16),
+    /// The one before the newest is not taken any more.
+    Over,
     /// Clients are to be told.
     TellClients,
 }
@@ -88,14 +90,14 @@ impl Epochs {
             }
             Phase::Both(at) if at <= now => {
                 self.phase = Phase::Alone;
-                Some(EpochChange::Taken(self.newest, None))
+                Some(EpochChange::Over)
             }
             Phase::Alone if self.next_at <= now => {
                 self.newest = (self.newest + 1) % EPOCHS;
                 self.begun += 1;
                 self.next_at = now + self.times.epoch;
                 self.phase = Phase::Workers(now + CONFIRM);
-                Some(EpochChange::Taken(self.newest, Some(self.before())))
+                Some(EpochChange::Begun(self.newest))
             }
             _ => None,
         }
@@ -124,15 +126,15 @@ mod tests {
         let times = EpochTimes::default();
         let mut epochs = Epochs::new(times, at(0));
         assert_eq!(epochs.turn(at(59_999), true), None);
-        assert_eq!(epochs.turn(at(60_000), true), Some(EpochChange::Taken(1, Some(0))));
+        assert_eq!(epochs.turn(at(60_000), true), Some(EpochChange::Begun(1)));
         assert_eq!((epochs.newest(), epochs.of_clients()), (1, 0));
         assert_eq!(epochs.turn(at(60_500), false), None);
         assert_eq!(epochs.turn(at(61_000), false), Some(EpochChange::TellClients));
         assert_eq!((epochs.newest(), epochs.of_clients()), (1, 1));
         assert_eq!(epochs.turn(at(70_999), true), None);
-        assert_eq!(epochs.turn(at(71_000), true), Some(EpochChange::Taken(1, None)));
+        assert_eq!(epochs.turn(at(71_000), true), Some(EpochChange::Over));
         assert_eq!(epochs.next_timeout(), at(120_000));
-        assert_eq!(epochs.turn(at(120_000), false), Some(EpochChange::Taken(2, Some(1))));
+        assert_eq!(epochs.turn(at(120_000), false), Some(EpochChange::Begun(2)));
         assert_eq!(epochs.turn(at(120_001), true), Some(EpochChange::TellClients), "all did");
         assert_eq!(epochs.begun(), 3);
     }
@@ -143,7 +145,7 @@ mod tests {
         let mut now = Time::ZERO;
         for _ in 0..EPOCHS {
             now = now + Duration::from_secs(60);
-            assert!(matches!(epochs.turn(now, true), Some(EpochChange::Taken(_, Some(_)))));
+            assert!(matches!(epochs.turn(now, true), Some(EpochChange::Begun(_))));
             epochs.turn(now, true);
             epochs.turn(now + Duration::from_secs(10), true);
         }

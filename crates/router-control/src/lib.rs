@@ -8,7 +8,7 @@
 //! binds, and judges workers before they join (RT31).
 //!
 //! The modules, from below: `change_log` (what has changed since a reader looked), `epochs`,
-//! `numbers` (of whom there are how many), `config`, `plane_thread`, `methods` (the table, as it is
+//! `numbers` (of whom there are how many), `secrets`, `config`, `plane_thread`, `methods` (the table, as it is
 //! told), `links` (what each connection was told), `group` (who may, and who is there), `service`.
 //!
 //! ```
@@ -68,8 +68,11 @@
 //! Boundary rule: knows no schemas, which are the table's, and no files or operators, which are the
 //! program's.
 //!
-//! Not here yet: layouts in tables, and tables that change (RT31), seals and expelling (RT27,
-//! RT30), and taking over from another router (RT38).
+//! Over TLS a group is sealed: the router draws a secret for each epoch and tells it to workers,
+//! and to each client its own (RT27, RT30).
+//!
+//! Not here yet: layouts in tables, and tables that change (RT31), expelling (RT30), and taking
+//! over from another router (RT38).
 
 #![forbid(unsafe_code)]
 
@@ -81,11 +84,12 @@ mod links;
 mod methods;
 mod numbers;
 mod plane_thread;
+mod secrets;
 mod service;
 
 pub use config::{GroupSettings, Workers};
 pub use epochs::EpochTimes;
-pub use petasos_control::Active;
+pub use petasos_control::{Active, Cipher};
 pub use petasos_router_plane::PlaneConfig;
 pub use petasos_router_table::{BindServerError, NamesError};
 pub use service::{RouterService, StartError};

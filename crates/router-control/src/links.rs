@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use petasos_control::BODY_BYTES_MAX;
 use petasos_endpoint::group_router::{
-    ClientChange, Epoch, GroupPeer, MemberChange, MemberState, TellError, Told,
+    ClientChange, GroupPeer, MemberChange, MemberState, TellError, Told,
 };
 use petasos_tls::Holder;
 
 use crate::change_log::ChangeLog;
 use crate::methods::{MethodTable, MethodsTold};
+use crate::secrets::{Secrets, epoch_of_client, epoch_of_workers};
 
 /// The longest entry of a roster: number, state and an IPv6 address.
 const MEMBER_BYTES_MAX: usize = 2 + 1 + 19;
 
 /// What everybody may be told.
 pub(crate) struct Tables<'a> {
+    /// Of a sealed group.
+    pub(crate) secrets: Option<&'a mut Secrets>,
     pub(crate) members: &'a ChangeLog<u16, MemberState>,
     pub(crate) clients: &'a ChangeLog<u32, Vec<String>>,
     /// Of workers, and of clients.
@@ -85,7 +88,7 @@ impl Link {
     /// There is no room for more.
     pub(crate) fn tell(
         &mut self,
-        tables: &Tables<'_>,
+        tables: &mut Tables<'_>,
         tell: &mut dyn FnMut(Told) -> Result<(), TellError>,
     ) -> Result<(), TellError> {
         let has_workers = !self.workers.is_empty() || !self.joining.is_empty();
@@ -102,12 +105,15 @@ impl Link {
         }
         let (of_workers, of_clients) = tables.epochs;
         if !self.workers.is_empty() && self.epoch_told != Some(of_workers) {
-            tell(Told::Epoch { client: None, epoch: epoch(of_workers) })?;
+            let epoch = epoch_of_workers(tables.secrets.as_deref_mut(), of_workers);
+            tell(Told::Epoch { client: None, epoch })?;
             self.epoch_told = Some(of_workers);
         }
         for (client, told) in &mut self.clients {
             if *told != of_clients {
-                tell(Told::Epoch { client: Some(*client), epoch: epoch(of_clients) })?;
+                let secrets = tables.secrets.as_deref_mut();
+                let epoch = epoch_of_client(secrets, of_clients, *client);
+                tell(Told::Epoch { client: Some(*client), epoch })?;
                 *told = of_clients;
             }
         }
@@ -188,9 +194,4 @@ fn forgive(said: Result<(), TellError>) -> Result<(), TellError> {
 fn entry_bytes(names: Option<&[String]>) -> usize {
     let names = names.unwrap_or_default().iter().map(|name| 2 + name.len());
     4 + 1 + 2 + names.sum::<usize>()
-}
-
-/// An epoch of a group that is not sealed, and whose messages are in any encoding but the native.
-pub(crate) fn epoch(number: u16) -> Epoch {
-    Epoch { number, allows_native: false, binds_anew: false, secret: None }
 }

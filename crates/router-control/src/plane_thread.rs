@@ -13,6 +13,7 @@ use petasos_netio::PacketIo;
 use petasos_netio_udp::UdpIo;
 use petasos_router::{Event, WorkerId};
 use petasos_router_plane::{ClientAttached, MemberJoin, MemberJoined, Plane, TableError};
+use petasos_seal::group::GroupSecret;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Names a question to the plane.
@@ -39,7 +40,10 @@ pub(crate) enum PlaneCommand {
     SetPrimary(Option<WorkerId>),
     Disconnect(WorkerId),
     End(WorkerId),
-    SetEpochs(u16, Option<u16>),
+    /// First packets of this epoch are taken, too.
+    BeginEpoch(u16, Option<GroupSecret>),
+    /// Those of the one before the newest are not, any more.
+    EndEpoch,
     Stop,
 }
 
@@ -110,7 +114,8 @@ impl PlaneThread {
             PlaneCommand::SetPrimary(id) => self.plane.set_primary(id),
             PlaneCommand::Disconnect(id) => drop(self.plane.disconnect(now, id)),
             PlaneCommand::End(id) => drop(self.plane.end(&mut self.io, id)),
-            PlaneCommand::SetEpochs(newest, before) => self.plane.set_epochs(newest, before),
+            PlaneCommand::BeginEpoch(epoch, secret) => self.plane.begin_epoch(epoch, secret),
+            PlaneCommand::EndEpoch => self.plane.end_epoch(),
             PlaneCommand::Stop => unreachable!("it ends the loop"),
         }
     }

@@ -42,10 +42,6 @@ pub enum StartError {
     /// Another setting is out of its range.
     #[error("`{0}` is out of its range")]
     OutOfRange(&'static str),
-    /// The node has TLS, and sealed groups are not supported yet: packets of a group would be in
-    /// plaintext although its control connections are not.
-    #[error("groups are not sealed yet, so that their routers cannot use TLS")]
-    Sealed,
     /// The node is a router already.
     #[error("the node is a router already")]
     HasRouter,
@@ -101,9 +97,10 @@ impl RouterService {
         node: &Node,
         io: UdpIo,
         binds: Option<(UdpIo, Table)>,
-        settings: GroupSettings,
+        mut settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
-        check(node, &settings)?;
+        check(&settings)?;
+        settings.plane.is_sealed = node.is_secured();
         let data = io.local_address();
         let plane = Plane::new(&settings.plane, random_seed())?;
         let commands = Arc::new(Mailbox::new()?);
@@ -173,10 +170,7 @@ impl Drop for RouterService {
     }
 }
 
-fn check(node: &Node, settings: &GroupSettings) -> Result<(), StartError> {
-    if node.is_secured() {
-        return Err(StartError::Sealed);
-    }
+fn check(settings: &GroupSettings) -> Result<(), StartError> {
     if !(1..=petasos_control::ASKED_MAX).contains(&settings.asked_max) {
         return Err(StartError::OutOfRange("asked_max"));
     }

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use petasos_base::{ReplayWindow, Rng, SecretBlock, Time};
 use petasos_netio::{Frame, Origin, PacketIo, RouteError};
-use petasos_seal::group::{Epochs, GroupSecret};
 use petasos_router::{
     Admission, Affinity, Assignment, Counts, Event, Output, Request, Router, WorkerId, WorkerState,
 };
+use petasos_seal::group::{Epochs, GroupSecret};
 use petasos_wire::{
     FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, HEADER_BYTES, Kind, Packet, Probe,
     REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX,

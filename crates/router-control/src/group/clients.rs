@@ -8,8 +8,8 @@ use petasos_router_plane::{ClientAttached, TableError};
 use petasos_tls::Holder;
 
 use super::{Client, Group, Pending, Ready, code, own_address};
-use crate::links::epoch;
 use crate::plane_thread::PlaneCommand;
+use crate::secrets::epoch_of_client;
 
 impl Group {
     pub(super) fn on_attach(
@@ -65,8 +65,9 @@ impl Group {
             payload_bytes: self.payload_bytes(),
             asked_max: params.asked_max.min(self.settings.asked_max),
             has_no_window: false,
-            cipher: None,
-            epoch: epoch(self.epochs.of_clients()),
+            cipher: self.cipher(),
+            // It is the newest that clients know when the grant is given.
+            epoch: epoch_of_client(self.secrets.as_mut(), self.epochs.of_clients(), client),
             address: self.data,
         };
         self.ready.push(Ready::Attach { link, id, grant, passes: 0 });

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_base::sync::{AtomicU64, Ordering};
-use petasos_control::{AttachGrant, DataAddress, JoinGrant, RefuseCode, Text};
+use petasos_control::{AttachGrant, Cipher, DataAddress, JoinGrant, RefuseCode, Text};
 use petasos_endpoint::Mailbox;
 use petasos_endpoint::group_router::{
     AttachParams, GroupEvent, GroupPeer, GroupRouter, JoinParams, Leave, Member, MemberState,
@@ -37,10 +37,11 @@ use petasos_tls::Holder;
 use crate::change_log::ChangeLog;
 use crate::config::GroupSettings;
 use crate::epochs::{EpochChange, Epochs};
-use crate::links::{Link, Tables, epoch};
+use crate::links::{Link, Tables};
 use crate::methods::MethodTable;
 use crate::numbers::Numbers;
 use crate::plane_thread::{PlaneCommand, PlaneReply, Replies, Ticket};
+use crate::secrets::{Secrets, epoch_of_client, epoch_of_workers};
 
 /// Until a worker gets requests, so that clients know it first (RT36).
 const ADMIT_AFTER: Duration = Duration::from_millis(50);
@@ -148,6 +149,8 @@ pub(crate) struct Group {
     /// The worker that a client was placed at last.
     placed_last: u16,
     epochs: Epochs,
+    /// Of a sealed group.
+    secrets: Option<Secrets>,
     /// Who has to leave.
     expelled: Vec<(PeerLink, Leave)>,
 }
@@ -162,9 +165,10 @@ impl Group {
         now: Time,
     ) -> Group {
         let epochs = Epochs::new(settings.epochs, now);
+        let secrets = settings.plane.is_sealed.then(|| Secrets::new(settings.cipher));
         let client_numbers = Numbers::new(settings.plane.clients_max as usize);
         let worker_numbers = Numbers::new(settings.plane.core.workers_max);
-        Group {
+        let mut group = Group {
             settings,
             data,
             plane,
@@ -190,8 +194,22 @@ impl Group {
             placed_last: 0,
             admit: VecDeque::new(),
             epochs,
+            secrets,
             expelled: Vec::new(),
-        }
+        };
+        group.begin_epoch(0);
+        group
+    }
+
+    /// An epoch begins at the plane, with a secret if the group is sealed.
+    fn begin_epoch(&mut self, epoch: u16) {
+        let secret = self.secrets.as_mut().map(|secrets| secrets.begin(epoch));
+        self.command(PlaneCommand::BeginEpoch(epoch, secret));
+    }
+
+    /// The AEAD of a sealed group, as members are told.
+    fn cipher(&self) -> Option<Cipher> {
+        self.secrets.as_ref().map(Secrets::cipher)
     }
 
     fn command(&self, command: PlaneCommand) {
@@ -242,7 +260,9 @@ impl Group {
                 }
                 Ready::Attach { link, id, grant, .. } => {
                     let Some(at) = self.links.get_mut(&link) else { continue };
-                    let grant = AttachGrant { epoch: epoch(self.epochs.of_clients()), ..grant };
+                    let epoch = self.epochs.of_clients();
+                    let epoch = epoch_of_client(self.secrets.as_mut(), epoch, grant.client);
+                    let grant = AttachGrant { epoch, ..grant };
                     at.clients.insert(grant.client, grant.epoch.number);
                     let result = Ok((grant, self.settings.active));
                     answers.push((link, RouterAnswer::Attach { id, result }));
@@ -263,7 +283,8 @@ impl Group {
                         answers.push((link, RouterAnswer::Join { id, result: Err(refusal) }));
                         continue;
                     }
-                    let grant = JoinGrant { epoch: epoch(self.epochs.newest()), ..grant };
+                    let epoch = epoch_of_workers(self.secrets.as_mut(), self.epochs.newest());
+                    let grant = JoinGrant { epoch, ..grant };
                     at.workers.push(grant.worker);
                     at.epoch_told = Some(grant.epoch.number);
                     self.admit.push_back((now + ADMIT_AFTER, grant.worker, grant.tag));
@@ -310,8 +331,15 @@ impl Group {
         let newest = self.epochs.newest();
         let with_workers = self.links.values().filter(|link| !link.workers.is_empty());
         let all_heard = with_workers.map(|link| link.epoch_heard).all(|it| it == Some(newest));
-        if let Some(EpochChange::Taken(newest, before)) = self.epochs.turn(now, all_heard) {
-            self.command(PlaneCommand::SetEpochs(newest, before));
+        match self.epochs.turn(now, all_heard) {
+            Some(EpochChange::Begun(epoch)) => self.begin_epoch(epoch),
+            Some(EpochChange::Over) => {
+                if let Some(secrets) = &mut self.secrets {
+                    secrets.end_before();
+                }
+                self.command(PlaneCommand::EndEpoch);
+            }
+            Some(EpochChange::TellClients) | None => {}
         }
         self.give_numbers_back();
     }
@@ -389,14 +417,15 @@ impl GroupRouter for Group {
 
     fn tell(&mut self, peer: &GroupPeer, tell: &mut dyn FnMut(Told) -> Result<(), TellError>) {
         let Some(link) = self.links.get_mut(&peer.link) else { return };
-        let tables = Tables {
+        let mut tables = Tables {
+            secrets: self.secrets.as_mut(),
             members: &self.member_log,
             clients: &self.client_log,
             epochs: (self.epochs.newest(), self.epochs.of_clients()),
             routers: &self.settings.routers,
             methods: self.methods.as_ref(),
         };
-        match link.tell(&tables, tell) {
+        match link.tell(&mut tables, tell) {
             // It is asked again when there is room.
             Ok(()) | Err(TellError::Backlogged) => {}
             Err(error) => tracing::debug!(%error, "a member was not told"),

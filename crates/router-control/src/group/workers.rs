@@ -13,8 +13,8 @@ use petasos_router_plane::{MemberJoin, MemberJoined, TableError};
 use petasos_tls::Holder;
 
 use super::{Group, Joining, Pending, Ready, Worker, WorkerKey, code, own_address};
-use crate::links::epoch;
 use crate::plane_thread::PlaneCommand;
+use crate::secrets::epoch_of_workers;
 
 impl Group {
     pub(super) fn on_join(
@@ -159,9 +159,9 @@ impl Group {
             beat_us: self.settings.beat_us,
             hole_us: self.settings.hole_us,
             claim_us: self.settings.claim_us,
-            cipher: None,
+            cipher: self.cipher(),
             // It is the newest when the grant is given.
-            epoch: epoch(self.epochs.newest()),
+            epoch: epoch_of_workers(self.secrets.as_mut(), self.epochs.newest()),
             source: self.data,
             feedback: self.data,
         };

@@ -13,10 +13,17 @@ use petasos_endpoint::{
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router_control::{GroupSettings, RouterService};
 
+use crate::certificates::{Authority, secured_node};
+
 pub const BIND: u16 = 0;
 pub const ECHO: u16 = 1;
 pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A node with a certificate of this name.
+pub fn secured(authority: &Authority, name: &str, listens: bool) -> Node {
+    secured_node(listens, authority.pem(name), None)
+}
 
 pub fn node(listens: bool) -> Node {
     let listen = listens.then_some(SocketAddr::new(LOCALHOST, 0));
@@ -36,7 +43,10 @@ pub struct Router {
 
 impl Router {
     pub fn start(settings: GroupSettings) -> Router {
-        let node = node(true);
+        Router::start_at(node(true), settings)
+    }
+
+    pub fn start_at(node: Node, settings: GroupSettings) -> Router {
         let service = match settings.services.is_empty() {
             true => RouterService::start(&node, socket(), settings),
             false => RouterService::start_with_table(&node, socket(), socket(), settings),
@@ -58,6 +68,8 @@ pub struct State {
     pub bound: u64,
     pub answered: u64,
     pub handled: u64,
+    /// The names of callers, as often as there are others.
+    pub callers: Vec<Vec<String>>,
     pub errors: Vec<petasos_endpoint::CallError>,
 }
 
@@ -77,6 +89,10 @@ fn count(state: &mut State, cx: &mut Context<State>, done: Completion<'_>) {
 
 fn echo(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
     state.handled += 1;
+    let names = cx.peer(&request.handle).map(|identity| identity.names.clone());
+    if let Some(names) = names.filter(|names| !state.callers.contains(names)) {
+        state.callers.push(names);
+    }
     cx.respond_with(request.handle, &request.payload);
     if let Payload::Buffer(buf) = request.payload {
         cx.free(buf);
@@ -101,17 +117,20 @@ pub struct Member<Id> {
     pub node: Node,
 }
 
-fn endpoint() -> (Endpoint<State>, Node) {
-    let node = node(false);
+fn endpoint(node: &Node) -> Endpoint<State> {
     let config = EndpointConfig::default();
     let mut endpoint = Endpoint::new(config, socket(), Clock::system(), State::default());
     endpoint.register(ECHO, echo);
-    endpoint.attach(&node).expect("the node runs");
-    (endpoint, node)
+    endpoint.attach(node).expect("the node runs");
+    endpoint
 }
 
 pub fn client(routers: &[SocketAddr]) -> Member<GroupId> {
-    let (mut endpoint, node) = endpoint();
+    client_at(node(false), routers)
+}
+
+pub fn client_at(node: Node, routers: &[SocketAddr]) -> Member<GroupId> {
+    let mut endpoint = endpoint(&node);
     let config = GroupConfig { routers: routers.to_vec(), ..GroupConfig::default() };
     let group = endpoint.open_group(&config).expect("it is attached to its node");
     Member { endpoint, group, made: 0, node }
@@ -125,7 +144,15 @@ pub fn worker_that(
     routers: &[SocketAddr],
     change: impl FnOnce(&mut ServeConfig),
 ) -> Member<ServedGroupId> {
-    let (mut endpoint, node) = endpoint();
+    worker_at(node(false), routers, change)
+}
+
+pub fn worker_at(
+    node: Node,
+    routers: &[SocketAddr],
+    change: impl FnOnce(&mut ServeConfig),
+) -> Member<ServedGroupId> {
+    let mut endpoint = endpoint(&node);
     let mut config = ServeConfig { routers: routers.to_vec(), bound: 8, ..ServeConfig::default() };
     change(&mut config);
     let group = endpoint.serve_group(&config).expect("it is attached to its node");
