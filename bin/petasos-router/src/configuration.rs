@@ -12,6 +12,8 @@ use petasos_router::{Config, Policy};
 use petasos_router_control::{Active, GroupSettings, PlaneConfig};
 use serde::Deserialize;
 
+use crate::security::SecurityOptions;
+
 /// Picks a worker for each request of a group's clients.
 #[derive(Debug, Parser)]
 #[command(name = "petasos-router", version)]
@@ -23,7 +25,8 @@ pub struct Options {
         value_name = "FILE",
         conflicts_with_all = [
             "listen", "data", "policy", "payload_bytes", "clients_max", "routers", "standby",
-            "plaintext", "services", "binds",
+            "plaintext", "services", "binds", "tls_cert", "tls_key", "tls_ca", "allow", "workers",
+            "primaries", "cipher",
         ]
     )]
     config: Option<PathBuf>,
@@ -55,9 +58,9 @@ struct GroupArguments {
     policy: String,
 
     /// Bytes of a request or response in a packet, 1024 to 65000: at most what each member's path
-    /// carries, less 64
-    #[arg(long, value_name = "BYTES", default_value_t = 1400)]
-    payload_bytes: u32,
+    /// carries, less 64, and less 16 with TLS [default: 1400, or 1392 with TLS]
+    #[arg(long, value_name = "BYTES")]
+    payload_bytes: Option<u32>,
 
     /// The most clients; one peer may have half of them
     #[arg(long, value_name = "COUNT", default_value_t = 4096)]
@@ -81,9 +84,8 @@ struct GroupArguments {
     #[arg(long)]
     standby: bool,
 
-    /// Listen beyond this host without TLS: anyone on the network can read and forge calls
-    #[arg(long)]
-    plaintext: bool,
+    #[command(flatten)]
+    security: SecurityOptions,
 }
 
 /// A group to be routed.
@@ -97,8 +99,8 @@ pub struct GroupOptions {
     pub data: Option<SocketAddr>,
     #[serde(default = "default_policy")]
     policy: String,
-    #[serde(default = "default_payload_bytes")]
-    payload_bytes: u32,
+    #[serde(default)]
+    payload_bytes: Option<u32>,
     #[serde(default = "default_clients_max")]
     clients_max: u32,
     #[serde(default)]
@@ -110,17 +112,30 @@ pub struct GroupOptions {
     pub binds: Option<SocketAddr>,
     #[serde(default)]
     standby: bool,
-    /// Whether it may listen beyond this host.
     #[serde(default)]
-    pub plaintext: bool,
+    tls_cert: Option<PathBuf>,
+    #[serde(default)]
+    tls_key: Option<PathBuf>,
+    #[serde(default)]
+    tls_ca: Option<PathBuf>,
+    #[serde(default)]
+    allow: Vec<String>,
+    #[serde(default)]
+    workers: Vec<String>,
+    #[serde(default)]
+    primaries: Vec<String>,
+    #[serde(default = "default_cipher")]
+    cipher: String,
+    #[serde(default)]
+    plaintext: bool,
 }
 
 fn default_policy() -> String {
     "jbsq3".to_owned()
 }
 
-fn default_payload_bytes() -> u32 {
-    1400
+fn default_cipher() -> String {
+    "aes-128-gcm".to_owned()
 }
 
 fn default_clients_max() -> u32 {
@@ -181,26 +196,53 @@ impl From<GroupArguments> for GroupOptions {
             services: given.services,
             binds: given.binds,
             standby: given.standby,
-            plaintext: given.plaintext,
+            tls_cert: given.security.tls_cert,
+            tls_key: given.security.tls_key,
+            tls_ca: given.security.tls_ca,
+            allow: given.security.allow,
+            workers: given.security.workers,
+            primaries: given.security.primaries,
+            cipher: given.security.cipher,
+            plaintext: given.security.plaintext,
         }
     }
 }
 
 impl GroupOptions {
+    /// Encryption and identity.
+    pub fn security(&self) -> SecurityOptions {
+        SecurityOptions {
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            tls_ca: self.tls_ca.clone(),
+            allow: self.allow.clone(),
+            workers: self.workers.clone(),
+            primaries: self.primaries.clone(),
+            cipher: self.cipher.clone(),
+            plaintext: self.plaintext,
+        }
+    }
+
     /// What the router is started with.
     ///
     /// # Errors
     /// A text that says what is wrong.
     pub fn settings(&self) -> Result<GroupSettings, String> {
         let policy: Policy = self.policy.parse().map_err(|error| format!("policy: {error}"))?;
-        let (payload_bytes, clients_max) = (self.payload_bytes, self.clients_max);
+        let security = self.security();
+        let default_bytes = if security.has_tls() { 1392 } else { 1400 };
+        let payload_bytes = self.payload_bytes.unwrap_or(default_bytes);
+        let clients_max = self.clients_max;
         let core = Config { policy, ..PlaneConfig::default().core };
-        let plane = PlaneConfig { core, payload_bytes, clients_max };
+        let plane = PlaneConfig { core, payload_bytes, clients_max, ..PlaneConfig::default() };
         let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
         if self.services.is_empty() && self.binds.is_some() {
             return Err("binds: the group has no services to bind".to_owned());
         }
         let (routers, services) = (self.routers.clone(), self.services.clone());
-        Ok(GroupSettings { plane, routers, services, active, ..GroupSettings::default() })
+        let mut settings =
+            GroupSettings { plane, routers, services, active, ..GroupSettings::default() };
+        security.of_group(&mut settings)?;
+        Ok(settings)
     }
 }

@@ -6,6 +6,7 @@
 mod configuration;
 mod running;
 mod said;
+mod security;
 
 use std::process::ExitCode;
 

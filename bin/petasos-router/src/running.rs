@@ -10,6 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::configuration::GroupOptions;
 use crate::said::say;
+use crate::security::SecurityOptions;
 
 /// How often to look whether all threads run.
 const LOOK: Duration = Duration::from_secs(1);
@@ -96,18 +97,19 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let settings = group.settings()?;
     let config = NodeConfig {
         listen: Some(group.listen),
-        plaintext: group.plaintext,
         name: "petasos-router".to_owned(),
         connections_max: settings.plane.clients_max as usize + 1024,
         ..NodeConfig::default()
     };
+    let security = group.security();
+    let config = security.of_node(config)?;
     let node = Node::start(config).map_err(|error| error.to_string())?;
     let listen = node.local_address().expect("it listens");
-    let io = socket("packets", group.data, listen, group.plaintext)?;
+    let io = socket("packets", group.data, listen, &security)?;
     let service = if settings.services.is_empty() {
         RouterService::start(&node, io, settings)
     } else {
-        let bind_io = socket("binds", group.binds, listen, group.plaintext)?;
+        let bind_io = socket("binds", group.binds, listen, &security)?;
         RouterService::start_with_table(&node, io, bind_io, settings)
     };
     let service = service.map_err(|error| error.to_string())?;
@@ -119,12 +121,13 @@ fn socket(
     what: &str,
     address: Option<SocketAddr>,
     listen: SocketAddr,
-    plaintext: bool,
+    security: &SecurityOptions,
 ) -> Result<UdpIo, String> {
     let address = address.unwrap_or(SocketAddr::new(listen.ip(), 0));
-    let is_exposed = !address.ip().to_canonical().is_loopback() && !plaintext;
+    let is_exposed = !address.ip().to_canonical().is_loopback() && !security.may_leave_host();
     if is_exposed {
-        return Err(format!("{what} at {address} would be in plaintext; --plaintext allows that"));
+        let advice = "give certificates by tls_cert, tls_key and tls_ca; plaintext allows it";
+        return Err(format!("{what} at {address} would be in plaintext: {advice}"));
     }
     if address.ip().is_loopback() && !listen.ip().is_loopback() {
         return Err(format!("members beyond this host cannot send {what} to {address}"));

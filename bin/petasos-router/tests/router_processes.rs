@@ -268,7 +268,7 @@ fn what_is_wrong_is_said() {
         (refused(&["--policy", "best", "--listen", "127.0.0.1:0"]), "policy"),
         (refused(&["--payload-bytes", "10", "--listen", "127.0.0.1:0"]), "1024 to 65,000"),
         (refused(&["--listen", "0.0.0.0:0"]), "TLS"),
-        (refused(&["--data", "0.0.0.0:0", "--listen", "127.0.0.1:0"]), "--plaintext"),
+        (refused(&["--data", "0.0.0.0:0", "--listen", "127.0.0.1:0"]), "tls_cert"),
         (refused(&["--listen", "192.0.2.1:0", "--plaintext"]), "not an address of this host"),
         (refused(&["--config", "/nowhere/at/all"]), "/nowhere/at/all"),
         (of_file("group = []"), "no [[group]]"),
