@@ -3,6 +3,9 @@
 //!
 //! Some modules are those of calls to servers; only the servers are others here.
 
+#[cfg(feature = "tls")]
+#[path = "../../../endpoint/tests/certificates/mod.rs"]
+mod certificates;
 #[path = "../flaky/mod.rs"]
 mod flaky;
 #[path = "../flow/mod.rs"]
@@ -18,4 +21,6 @@ mod threads;
 mod again;
 mod ends;
 mod routed;
+#[cfg(feature = "tls")]
+mod sealed;
 mod streams;

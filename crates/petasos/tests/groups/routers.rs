@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use petasos_endpoint::{Node, NodeConfig};
+use petasos_endpoint::{Node, NodeConfig, TlsConfig};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router_control::{Active, GroupSettings, RouterService};
 
@@ -43,9 +43,20 @@ impl Router {
         Router::begin(GroupSettings { services, ..settings })
     }
 
+    /// One over TLS.
+    pub fn sealed(service: &str, tls: TlsConfig) -> Router {
+        let services = vec![service.to_owned()];
+        let settings = GroupSettings { services, ..GroupSettings::default() };
+        Router::begin_at(NodeConfig { tls: Some(tls), ..NodeConfig::default() }, settings)
+    }
+
     fn begin(settings: GroupSettings) -> Router {
+        Router::begin_at(NodeConfig::default(), settings)
+    }
+
+    fn begin_at(config: NodeConfig, settings: GroupSettings) -> Router {
         let local = "127.0.0.1:0".parse().expect("it is an address");
-        let node = Node::start(NodeConfig { listen: Some(local), ..NodeConfig::default() });
+        let node = Node::start(NodeConfig { listen: Some(local), ..config });
         let node = node.expect("loopback has ports");
         let io = || UdpIo::bind(local, UdpConfig::default()).expect("loopback has ports");
         let service = RouterService::start_with_table(&node, io(), io(), settings);
