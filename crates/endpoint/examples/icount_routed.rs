@@ -1,8 +1,8 @@
 //! The cost of a call to a group: a client, a worker, and a router that only rewrites first
 //! packets, in one thread's memory, on a virtual clock with fixed seeds.
 //!
-//! `icount_routed N [whole|claim]` completes N calls of 32 bytes that run at once, or that ask for
-//! a worker first, and prints one line of JSON. `cargo xtask icount` runs it under callgrind at two
+//! `icount_routed N [whole|claim] [sealed]` completes N calls of 32 bytes that run at once, or that
+//! ask for a worker first, in plaintext or sealed with AES-128-GCM, and prints one line of JSON. `cargo xtask icount` runs it under callgrind at two
 //! lengths and takes the slope.
 
 #[path = "../tests/shim/mod.rs"]
@@ -55,7 +55,12 @@ fn main() {
     };
     let routing = Routing { is_idempotent, ..Routing::default() };
     let client = Client { session: None, routing, completed: 0, started: 0, goal };
-    let mut ends = Ends::new(client, ());
+    let cipher = match arguments.next().as_deref() {
+        None => None,
+        Some("sealed") => Some(petasos_control::Cipher::Aes128Gcm),
+        Some(other) => panic!("{other}: not sealed"),
+    };
+    let mut ends = Ends::new(client, (), cipher);
     ends.worker.register(ECHO, echo);
     ends.client.state_mut().session = Some(ends.session);
     let (state, cx) = ends.client.split();

@@ -9,13 +9,27 @@
 //!   begin anew with another;
 //! - a [`SealId`] names one link as long as anybody has it.
 
+use core::num::NonZeroU32;
+
 use petasos_seal::group::{ClientSecret, Link};
 use petasos_seal::{End, KeyLife, OpenError, Seal, Sealer};
 use petasos_wire::{Header, Packet, TRANSMISSION_NUMBERS};
 
 /// Names a link of a sealed group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct SealId(u32);
+pub(crate) struct SealId(NonZeroU32);
+
+impl SealId {
+    fn of(place: usize) -> SealId {
+        let number = u32::try_from(place + 1).ok().and_then(NonZeroU32::new);
+        SealId(number.expect("links are bounded"))
+    }
+
+    #[inline]
+    fn place(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// A link at one end.
 #[derive(Debug)]
@@ -51,24 +65,24 @@ impl SealedLink {
 #[derive(Debug, Default)]
 pub(crate) struct SealedLinks {
     links: Vec<Option<Box<SealedLink>>>,
-    free: Vec<u32>,
+    free: Vec<SealId>,
     /// Those whose epochs are not taken any more, and of which somebody had the name.
     closed: Vec<SealId>,
 }
 
 impl SealedLinks {
     pub(crate) fn add(&mut self, link: SealedLink) -> SealId {
-        let at = self.free.pop().unwrap_or_else(|| {
+        let id = self.free.pop().unwrap_or_else(|| {
             self.links.push(None);
-            (self.links.len() - 1) as u32
+            SealId::of(self.links.len() - 1)
         });
-        self.links[at as usize] = Some(Box::new(link));
-        SealId(at)
+        self.links[id.place()] = Some(Box::new(link));
+        id
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: SealId) -> &mut SealedLink {
-        self.links[id.0 as usize].as_deref_mut().expect("what names a link keeps it")
+        self.links[id.place()].as_deref_mut().expect("what names a link keeps it")
     }
 
     /// Opens a packet that has a block of so many bytes behind its header, into `out`.
@@ -101,9 +115,9 @@ impl SealedLinks {
             self.closed.push(id);
         }
         let gone = self.closed.extract_if(.., |id| !is_used(*id)).collect::<Vec<_>>();
-        for SealId(at) in gone {
-            self.links[at as usize] = None;
-            self.free.push(at);
+        for id in gone {
+            self.links[id.place()] = None;
+            self.free.push(id);
         }
     }
 

@@ -210,6 +210,20 @@ impl TxQueue {
         self.push_filled(route, header, block, payload, padded, guard);
     }
 
+    /// The same, out of line for what is sealed: what is not is not slowed down by that.
+    #[inline(never)]
+    pub(crate) fn push_sealed(
+        &mut self,
+        route: Route,
+        header: Header,
+        block: &[u8],
+        payload: (usize, impl FnOnce(&mut [u8])),
+        padded: bool,
+        guard: Guard<'_>,
+    ) {
+        self.push_with_block(route, header, block, payload, padded, guard);
+    }
+
     /// Queues a copy of a message's only packet, in a session without checksums; its payload has at
     /// most [`STAGED_PAYLOAD_BYTES_MAX`]. Also copies the payload to `kept`, which has its length.
     /// If the packet before it is a little longer, this one is padded to that length and joins its

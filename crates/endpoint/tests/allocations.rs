@@ -111,16 +111,18 @@ fn group_allocations(ends: &mut Ends<Routed, Server>, bytes: usize, calls: u64) 
 
 /// Calls that run at once, and calls that ask for a worker first.
 fn check_group() {
-    for is_idempotent in [true, false] {
+    let sealed = Some(petasos_control::Cipher::Aes128Gcm);
+    for (is_idempotent, cipher) in [(true, None), (false, None), (true, sealed), (false, sealed)] {
         let routing = Routing { is_idempotent, ..Routing::default() };
         let client = Routed { session: None, routing, left: 0 };
-        let mut ends = Ends::new(client, Server::default());
+        let mut ends = Ends::new(client, Server::default(), cipher);
         register(&mut ends.worker);
         ends.client.state_mut().session = Some(ends.session);
         for bytes in [0, 32, 1024, 1025, 8_000, 65_536] {
             let (warming, calls) = rounds(bytes);
             group_allocations(&mut ends, bytes, warming);
-            assert_eq!(group_allocations(&mut ends, bytes, calls), 0, "{bytes} bytes {routing:?}");
+            let made = group_allocations(&mut ends, bytes, calls);
+            assert_eq!(made, 0, "{bytes} bytes {routing:?} {cipher:?}");
         }
     }
 }

@@ -7,19 +7,29 @@ use crate::TaskResult;
 
 const ROUTED: Program = Program { package: "petasos-endpoint", example: "icount_routed" };
 
-/// What a call may cost that runs at once, and one that asks for a worker first: the 3,116 and
-/// 7,141 that were counted, and 2 % more.
-const CEILINGS: [(&str, f64); 2] = [("whole", 3_180.0), ("claim", 7_245.0)];
+/// What a call may cost that runs at once, and one that asks for a worker first: the 3,178 and
+/// 7,297 that were counted, and 2 % more. Of sealed ones, most is what the AEAD takes, which hangs
+/// on the processor, so that they are only shown.
+const CASES: [(&[&str], Option<f64>); 4] = [
+    (&["whole"], Some(3_240.0)),
+    (&["claim"], Some(7_440.0)),
+    (&["whole", "sealed"], None),
+    (&["claim", "sealed"], None),
+];
 
 /// Prints what a call costs. Fails if that exceeds the ceilings, if they are to be checked.
 pub fn run(root: &Path, is_checked: bool) -> TaskResult {
     let built = Built::new(root, ROUTED)?;
-    for (case, ceiling) in CEILINGS {
-        let counted = built.measure(&[case])?.instructions;
-        println!("a call to a group ({case}): {counted:.1}, at most {ceiling}");
+    for (case, ceiling) in CASES {
+        let (counted, name) = (built.measure(case)?.instructions, case.join(", "));
+        let Some(ceiling) = ceiling else {
+            println!("a call to a group ({name}): {counted:.1}");
+            continue;
+        };
+        println!("a call to a group ({name}): {counted:.1}, at most {ceiling}");
         if is_checked && counted > ceiling {
             return Err(format!(
-                "{counted:.1} instructions per call to a group ({case}), over the ceiling of \
+                "{counted:.1} instructions per call to a group ({name}), over the ceiling of \
                  {ceiling}"
             ));
         }

@@ -43,23 +43,47 @@ pub(super) fn on_pair_packet<S>(
         core.stats.malformed_block += 1;
         return;
     }
-    let Some(id) = seal else {
-        let packet = behind.response_without_padding();
-        return on_answer(state, cx, Arrival { from, packet, block }, None, marked);
-    };
-    let block_bytes = if block.is_some() { WORKER_BLOCK_BYTES } else { 0 };
-    let mut opened = core::mem::take(&mut core.opened);
-    match calls.sealed.open(id, bytes, &packet, block_bytes, &mut opened) {
-        Ok(payload) => {
-            let packet = packet.with_payload(payload).response_without_padding();
-            on_answer(state, cx, Arrival { from, packet, block }, seal, marked);
+    let mut opened = Vec::new();
+    let packet = match seal {
+        None => behind,
+        Some(seal) => {
+            opened = core::mem::take(&mut core.opened);
+            match open(core, (bytes, packet), block.is_some(), seal, &mut opened) {
+                Some(payload) => packet.with_payload(payload),
+                None => {
+                    core.opened = opened;
+                    return;
+                }
+            }
         }
-        Err(error) => count_unopened(core, error),
+    };
+    on_answer(state, cx, Arrival { from, packet, block }, seal, marked);
+    if seal.is_some() {
+        cx.core.opened = opened;
     }
-    cx.core.opened = opened;
+}
+
+/// Opens a packet to a pair. Out of line, so that what is not sealed is not slowed down by that.
+#[inline(never)]
+fn open<'o, S>(
+    core: &mut Core<S>,
+    (bytes, packet): (&[u8], Packet<'_>),
+    has_block: bool,
+    seal: SealId,
+    opened: &'o mut Vec<u8>,
+) -> Option<&'o [u8]> {
+    let block_bytes = if has_block { WORKER_BLOCK_BYTES } else { 0 };
+    let sealed = &mut core.group_calls_mut().sealed;
+    let error = match sealed.open(seal, bytes, &packet, block_bytes, opened) {
+        Ok(payload) => return Some(payload),
+        Err(error) => error,
+    };
+    count_unopened(core, error);
+    None
 }
 
 /// Handles what was opened, or was not sealed.
+#[inline(always)]
 fn on_answer<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -68,8 +92,10 @@ fn on_answer<S>(
     marked: bool,
 ) {
     let core = &mut cx.core;
-    let (now, packet) = (core.now, arrival.packet);
-    match core.group_calls_mut().handle(now, arrival) {
+    let packet = arrival.packet.response_without_padding();
+    let (now, arrival) = (core.now, Arrival { packet, ..arrival });
+    let Some(calls) = core.group_calls.as_deref_mut() else { return };
+    match calls.handle(now, arrival) {
         Answer::None => {}
         Answer::Complete { context, done } => {
             if let Some(session) = done {
@@ -96,6 +122,7 @@ fn on_answer<S>(
 }
 
 /// Splits off the worker block. A tag stays at the end.
+#[inline(always)]
 fn split(packet: Packet<'_>) -> Option<(Option<WorkerBlock>, Packet<'_>)> {
     if !WorkerBlock::is_in(&packet) {
         return Some((None, packet));

@@ -11,6 +11,7 @@ use super::protected::count_unopened;
 use super::requests::run_handler;
 use crate::core::{AnswerAs, Chore, Context, Core, GroupRequests, TakenOf, Unopened};
 use crate::handler::{Payload, RequestHandle};
+use crate::sealed_links::SealId;
 
 /// Handles a first packet (RT16).
 pub(super) fn on_first_packet<S>(
@@ -35,18 +36,38 @@ pub(super) fn on_first_packet<S>(
         core.stats.malformed_block += 1;
         return;
     };
-    if !group.is_sealed {
-        return meet(state, cx, (id, arrived), bytes, first);
+    let (mut opened, mut first) = (Vec::new(), first);
+    if group.is_sealed {
+        opened = core::mem::take(&mut core.opened);
+        match open_first(core, id, bytes, &first, &mut opened) {
+            Ok(body) => first = first.with_body(body),
+            Err(unopened) => {
+                on_unopened(core, (id, arrived), &first, unopened);
+                core.opened = opened;
+                return;
+            }
+        }
     }
-    let mut opened = core::mem::take(&mut core.opened);
-    match core.group_requests_mut().open_first(id, bytes, &first, &mut opened) {
-        Ok(body) => meet(state, cx, (id, arrived), bytes, first.with_body(body)),
-        Err(unopened) => on_unopened(core, (id, arrived), &first, unopened),
+    meet(state, cx, (id, arrived), bytes, first);
+    if group.is_sealed {
+        cx.core.opened = opened;
     }
-    cx.core.opened = opened;
+}
+
+/// Opens a first packet (RT27). Out of line, so that what is not sealed is not slowed down by that.
+#[inline(never)]
+fn open_first<'o, S>(
+    core: &mut Core<S>,
+    id: MembershipId,
+    bytes: &[u8],
+    first: &RoutedPacket<'_>,
+    opened: &'o mut Vec<u8>,
+) -> Result<&'o [u8], Unopened> {
+    core.group_requests_mut().open_first(id, bytes, first, opened)
 }
 
 /// Takes a first packet, now or once its client has a place.
+#[inline(always)]
 fn meet<S>(
     state: &mut S,
     cx: &mut Context<S>,
@@ -67,6 +88,7 @@ fn meet<S>(
 }
 
 /// A sealed first packet was not opened (RT27).
+#[cold]
 fn on_unopened<S>(
     core: &mut Core<S>,
     (id, arrived): (MembershipId, Arrived),
@@ -130,14 +152,18 @@ pub(crate) fn take_first<S>(
     let client = requests.clients.at(place);
     let (session, membership) = (client.id, client.membership);
     let asker = GroupRequests::asker(&first, place, now);
-    let seal = requests.seal_of(membership, &first);
     let Some(joined) = requests.joined(membership) else { return requests.taken.refuse(arrived) };
-    if joined.group.is_sealed && seal.is_none() {
-        // Its epoch has just ended. What it were answered would be in plaintext.
-        requests.taken.refuse(arrived);
-        core.stats.without_keys += 1;
-        return;
+    let mut seal = None;
+    if joined.group.is_sealed {
+        seal = requests.seal_of(membership, &first);
+        if seal.is_none() {
+            // Its epoch has just ended. What it were answered would be in plaintext.
+            requests.taken.refuse(arrived);
+            core.stats.without_keys += 1;
+            return;
+        }
     }
+    let Some(joined) = requests.joined(membership) else { return requests.taken.refuse(arrived) };
     let answer_as = AnswerAs { worker: joined.worker, seal };
     let method = match judged {
         Ok(method) => method,
@@ -229,17 +255,41 @@ pub(super) fn on_taken_packet<S>(
         core.stats.malformed_checksum += u64::from(is_from_client);
         return;
     }
-    let Some(seal) = seal else { return on_its_packet(state, cx, (id, client), packet) };
-    let mut opened = core::mem::take(&mut core.opened);
-    let requests = core.group_requests_mut();
-    match requests.sealed.open(seal, bytes, &packet, 0, &mut opened) {
-        Ok(payload) => on_its_packet(state, cx, (id, client), packet.with_payload(payload)),
-        Err(error) => count_unopened(core, error),
+    let (mut opened, mut packet) = (Vec::new(), packet);
+    if let Some(seal) = seal {
+        opened = core::mem::take(&mut core.opened);
+        match open(core, (bytes, packet), seal, &mut opened) {
+            Some(payload) => packet = packet.with_payload(payload),
+            None => {
+                core.opened = opened;
+                return;
+            }
+        }
     }
-    cx.core.opened = opened;
+    on_its_packet(state, cx, (id, client), packet);
+    if seal.is_some() {
+        cx.core.opened = opened;
+    }
+}
+
+#[inline(never)]
+fn open<'o, S>(
+    core: &mut Core<S>,
+    (bytes, packet): (&[u8], Packet<'_>),
+    seal: SealId,
+    opened: &'o mut Vec<u8>,
+) -> Option<&'o [u8]> {
+    let sealed = &mut core.group_requests_mut().sealed;
+    let error = match sealed.open(seal, bytes, &packet, 0, opened) {
+        Ok(payload) => return Some(payload),
+        Err(error) => error,
+    };
+    count_unopened(core, error);
+    None
 }
 
 /// Handles a packet of a client to its request, which was opened or was not sealed.
+#[inline(always)]
 fn on_its_packet<S>(
     state: &mut S,
     cx: &mut Context<S>,

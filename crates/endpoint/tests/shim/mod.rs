@@ -2,12 +2,13 @@
 //! router can be: it gives each first packet to the worker, and drops feedback. For what is
 //! counted: it allocates nothing.
 
-use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
+use petasos_control::{AttachGrant, Cipher, DataAddress, Epoch, JoinGrant, Secret};
 use petasos_endpoint::{
     Clock, CongestionConfig, Endpoint, EndpointConfig, RouterProcess, SessionId, VirtualClock,
 };
 use petasos_netio::memory::{Hub, MemoryConfig, MemoryIo};
 use petasos_netio::{PacketIo, Route};
+use petasos_seal::group::GroupSecret;
 use petasos_wire::{Given, Kind, Packet};
 
 const PAYLOAD: u16 = 1024;
@@ -36,12 +37,19 @@ fn address(port: &MemoryIo) -> DataAddress {
     DataAddress::udp(address.port(), Some(address.ip()))
 }
 
-fn epoch() -> Epoch {
-    Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
+/// The group's secret, in a sealed one.
+const SECRET: [u8; 32] = [9; 32];
+
+fn epoch(secret: Option<[u8; 32]>) -> Epoch {
+    let secret = secret.map(Secret::new);
+    Epoch { number: 0, allows_native: false, binds_anew: false, secret }
 }
 
 impl<C, W> Ends<C, W> {
-    pub fn new(client: C, worker: W) -> Ends<C, W> {
+    /// With packets that are sealed by this cipher, if there is one.
+    pub fn new(client: C, worker: W, cipher: Option<Cipher>) -> Ends<C, W> {
+        let group = GroupSecret::new(petasos_endpoint::Cipher::Aes128Gcm, SECRET);
+        let of_client = cipher.map(|_| *group.client(CLIENT).bytes());
         let time = VirtualClock::default();
         let clock = Clock::Virtual(time.clone());
         let hub = Hub::direct(MemoryConfig::default());
@@ -58,8 +66,8 @@ impl<C, W> Ends<C, W> {
             payload_bytes: PAYLOAD,
             asked_max: 256,
             has_no_window: false,
-            cipher: None,
-            epoch: epoch(),
+            cipher,
+            epoch: epoch(of_client),
             address: at,
         };
         let own = client.local_address();
@@ -77,8 +85,8 @@ impl<C, W> Ends<C, W> {
             beat_us: 20_000,
             hole_us: 2_000,
             claim_us: 20_000,
-            cipher: None,
-            epoch: epoch(),
+            cipher,
+            epoch: epoch(cipher.map(|_| SECRET)),
             source: at,
             feedback: at,
         };

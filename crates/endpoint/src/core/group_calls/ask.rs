@@ -147,14 +147,15 @@ impl<S> Core<S> {
         let bytes = request.len().min(if first.is_claim { CLAIM_BYTES_MAX } else { usize::MAX });
         let fill = |to: &mut [u8]| request.copy_range(0, to);
         let route = attachment.route;
-        let (header, guard) = match attachment.keys.as_deref_mut() {
-            None => (header, Guard::Checksum),
-            Some(keys) => match keys.first(first.epoch) {
-                Some(sealer) => (header.with_checksum(), Guard::First(sealer)),
-                None => return,
-            },
-        };
-        tx.push_with_block(route, header, &block.to_bytes(), (bytes, fill), true, guard);
+        let (block, payload) = (block.to_bytes(), (bytes, fill));
+        match attachment.keys.as_deref_mut() {
+            None => tx.push_with_block(route, header, &block, payload, true, Guard::Checksum),
+            Some(keys) => {
+                let Some(sealer) = keys.first(first.epoch) else { return };
+                let (header, guard) = (header.with_checksum(), Guard::First(sealer));
+                tx.push_sealed(route, header, &block, payload, true, guard);
+            }
+        }
         if first.sendings >= DOUBTFUL && bytes > PAYLOAD_BYTES_MIN as usize {
             self.doubt_path(route);
         }

@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use petasos_control::Epoch;
 use petasos_proto::taken::MembershipId;
 use petasos_seal::{Cipher, KeyLife};
-use petasos_wire::{Header, RoutedPacket};
+use petasos_wire::RoutedPacket;
 
 use super::{GroupRequests, Joined, Unopened};
 use crate::core::Core;
 use crate::group::{GroupError, RouterProcess};
 use crate::sealed_links::{SealId, make_room};
-use crate::tx_queue::Guard;
 
 impl GroupRequests {
     /// Finds or makes the keys of a membership that is granted.
@@ -64,19 +63,6 @@ impl GroupRequests {
         let at = joined.keys.filter(|_| is_told).ok_or(Unopened::NoKeys)?;
         make_room(out, bytes.len());
         self.keys.open(at, bytes, first, &mut self.sealed, out)
-    }
-
-    /// What ends a packet to a client, whose header is given its number. `None` if there are no
-    /// keys any more.
-    #[inline]
-    pub(super) fn guard(
-        &mut self,
-        seal: Option<SealId>,
-        header: Header,
-    ) -> Option<(Header, Guard<'_>)> {
-        let Some(seal) = seal else { return Some((header, Guard::Checksum)) };
-        let (header, sealer) = self.sealed.get_mut(seal).next(header)?;
-        Some((header, Guard::Seal(sealer)))
     }
 
     /// What seals the answers to a first packet of a membership; `None` in a group in plaintext.

@@ -14,9 +14,9 @@ use crate::core::assemblies::pool_bytes;
 use crate::core::transmit::is_staged;
 use crate::core::{Core, Half};
 use crate::kept::Kept;
-use crate::sealed_links::SealId;
+use crate::sealed_links::{SealId, SealedLink};
 use crate::sessions::Pulls;
-use crate::tx_queue::{Guard, Kind as ItemKind, TxItem};
+use crate::tx_queue::{Guard, Kind as ItemKind, TxItem, TxQueue};
 
 /// A session of one slot with a pair. When its request is gone, it is bound to another.
 pub(crate) struct TakenSession {
@@ -135,10 +135,14 @@ impl<S> Core<S> {
     ) {
         let (route, block) = (self.route_to_client(client), block.to_bytes());
         let Core { group_requests, tx, .. } = self;
+        let Some(seal) = seal else {
+            return tx.push_with_block(route, header, &block, payload, padded, Guard::Checksum);
+        };
         let Some(requests) = group_requests.as_deref_mut() else { return };
         // Without keys it would be in plaintext: it is lost instead.
-        let Some((header, guard)) = requests.guard(seal, header) else { return };
-        tx.push_with_block(route, header, &block, payload, padded, guard);
+        if let Some((header, sealer)) = requests.sealed.get_mut(seal).next(header) {
+            tx.push_sealed(route, header, &block, payload, padded, Guard::Seal(sealer));
+        }
     }
 
     /// Rejects a first packet of which nothing is kept: with session 0 (RT7).
@@ -432,24 +436,22 @@ impl<S> Core<S> {
             }
             let header = session.response_header(0, packet);
             let kept = session.kept_mut(0);
-            let (header, sealer) = match seal {
-                None => (header, None),
-                Some(seal) => match sealed.get_mut(seal).next(header) {
-                    Some((header, sealer)) => (header, Some(sealer)),
-                    None => return,
-                },
-            };
-            if packet == 0 {
-                let (bytes, whole) = (kept.len().min(payload_bytes), kept.len() <= payload_bytes);
-                let fill = |to: &mut [u8]| kept.copy_to(to);
-                let guard = Guard::of(sealer);
-                tx.push_with_block(route, header, &block.to_bytes(), (bytes, fill), whole, guard);
+            let part = (packet, payload_bytes);
+            if let Some(seal) = seal {
+                let block = (packet == 0).then_some(&block);
+                push_sealed_part(tx, route, (header, sealed.get_mut(seal)), block, kept, part);
                 continue;
             }
-            let part = (packet, payload_bytes);
+            if packet == 0 {
+                let (bytes, whole) = (kept.len().min(payload_bytes), kept.len() <= payload_bytes);
+                let (payload, block) =
+                    ((bytes, |to: &mut [u8]| kept.copy_to(to)), block.to_bytes());
+                tx.push_with_block(route, header, &block, payload, whole, Guard::Checksum);
+                continue;
+            }
             let buf = kept.buffer_mut().expect("a response of several packets is in a buffer");
             if is_staged(buf.len(), &header) || buf.is_shared() {
-                tx.push_buffer_part(route, header, buf, part, sealer);
+                tx.push_buffer_part(route, header, buf, part, None);
                 continue;
             }
             buf.write_header(packet, payload_bytes, &header.to_bytes());
@@ -470,4 +472,26 @@ impl<S> Core<S> {
         let buf = session.response_of(0, request)?.buffer()?;
         Some(buf.packet(packet, session.params().payload_bytes as usize))
     }
+}
+
+/// Queues a packet of a response, sealed by its client's link. The first one has a block.
+#[inline(never)]
+fn push_sealed_part(
+    tx: &mut TxQueue,
+    route: Route,
+    (header, link): (Header, &mut SealedLink),
+    block: Option<&WorkerBlock>,
+    kept: &mut Kept,
+    (packet, payload_bytes): (u32, usize),
+) {
+    // Without keys it would be in plaintext: it is lost instead.
+    let Some((header, sealer)) = link.next(header) else { return };
+    if let Some(block) = block {
+        let (bytes, whole) = (kept.len().min(payload_bytes), kept.len() <= payload_bytes);
+        let payload = (bytes, |to: &mut [u8]| kept.copy_to(to));
+        tx.push_sealed(route, header, &block.to_bytes(), payload, whole, Guard::Seal(sealer));
+        return;
+    }
+    let buf = kept.buffer_mut().expect("a response of several packets is in a buffer");
+    tx.push_buffer_part(route, header, buf, (packet, payload_bytes), Some(sealer));
 }
