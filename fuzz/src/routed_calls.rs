@@ -70,7 +70,8 @@ impl Scene {
         let name = ["jbsq", "jsq", "rr", "random"][usize::from(choices % 4)];
         let policy: Policy = name.parse().expect("it is one");
         let core = Config { policy, workers_max: 4, waiting_max: 8, ..Config::default() };
-        let config_of = PlaneConfig { core, payload_bytes: PAYLOAD.into(), clients_max: 4, is_sealed: false };
+        let config_of =
+            PlaneConfig { core, payload_bytes: PAYLOAD.into(), clients_max: 4, is_sealed: false };
         let mut plane = Plane::new(&config_of, 1).expect("it is right");
         let mut router = network.hub.port();
         let clock = Clock::Virtual(time.clone());

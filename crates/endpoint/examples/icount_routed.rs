@@ -2,8 +2,8 @@
 //! packets, in one thread's memory, on a virtual clock with fixed seeds.
 //!
 //! `icount_routed N [whole|claim] [sealed]` completes N calls of 32 bytes that run at once, or that
-//! ask for a worker first, in plaintext or sealed with AES-128-GCM, and prints one line of JSON. `cargo xtask icount` runs it under callgrind at two
-//! lengths and takes the slope.
+//! ask for a worker first, in plaintext or sealed with AES-128-GCM, and prints one line of JSON.
+//! `cargo xtask icount` runs it under callgrind at two lengths and takes the slope.
 
 #[path = "../tests/shim/mod.rs"]
 mod shim;

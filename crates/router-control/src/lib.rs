@@ -8,8 +8,9 @@
 //! binds, and judges workers before they join (RT31).
 //!
 //! The modules, from below: `change_log` (what has changed since a reader looked), `epochs`,
-//! `numbers` (of whom there are how many), `secrets`, `config`, `plane_thread`, `methods` (the table, as it is
-//! told), `links` (what each connection was told), `group` (who may, and who is there), `service`.
+//! `numbers` (of whom there are how many), `secrets`, `config`, `plane_thread`, `methods` (the
+//! table, as it is told), `links` (what each connection was told), `group` (who may, and who is
+//! there), `service`.
 //!
 //! ```
 //! use std::time::Duration;

@@ -168,8 +168,8 @@ impl Plane {
     }
 
     /// First packets of this epoch are taken from now on, and of the one before until
-    /// [`Plane::end_epoch`] (RT30). There is a secret exactly if the group is sealed. A plane begins
-    /// with epoch 0; in a sealed group that begins when its secret is given.
+    /// [`Plane::end_epoch`] (RT30). There is a secret exactly if the group is sealed. A plane
+    /// begins with epoch 0, a sealed one when the secret of that is given.
     ///
     /// # Panics
     /// If the epoch is not newer than those before, or the secret is missing.

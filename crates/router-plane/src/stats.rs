@@ -18,8 +18,8 @@ petasos_base::counters! {
         waited,
         /// Rejections (RT25).
         rejected,
-        /// Rejections that were not sent, since the epoch of what they reject is not taken any more,
-        /// and its secret gone (RT30).
+        /// Rejections that were not sent, since the epoch of what they reject is not taken any
+        /// more, and its secret gone (RT30).
         unsealed,
         /// Requests that waited when their client was detached.
         orphaned,
