@@ -27,6 +27,17 @@ pub(crate) struct Client {
     pub(crate) window: ReplayWindow<{ replay_words(1024) }>,
     /// Requests of it that wait.
     pub(crate) waiting: usize,
+    pub(crate) counts: ClientCounts,
+}
+
+petasos_base::counters! {
+    /// What a client has sent.
+    pub struct ClientCounts {
+        /// First packets that were taken.
+        requests,
+        /// Of these, those that the router has rejected.
+        rejected,
+    }
 }
 
 /// A number of a client.
@@ -70,6 +81,18 @@ impl Clients {
         }
         self.slots.push(live);
         Some((self.slots.len() - 1) as u32)
+    }
+
+    /// How many live.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Client> {
+        match self.slots.get(number as usize)? {
+            Slot::Live(client) => Some(client),
+            Slot::Held | Slot::Free => None,
+        }
     }
 
     #[inline]

@@ -13,13 +13,13 @@ use petasos_wire::{
     REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX,
 };
 
-use crate::clients::{Client, ClientAttached, Clients};
+use crate::clients::{Client, ClientAttached, ClientCounts, Clients};
 use crate::config::{PlaneConfig, PlaneConfigError};
 use crate::frames::{FrameId, Frames, Waiting};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
 use crate::outbox::{Outbox, Receiver};
 use crate::reject::{code_of, rejection};
-use crate::stats::PlaneStats;
+use crate::stats::{PlaneStats, RejectionStats};
 
 /// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
 /// is there that says that nobody is silent. They wait for no more turns than this.
@@ -45,20 +45,21 @@ impl From<RouteError> for TableError {
 
 /// A router's packets and decisions. See the crate's documentation.
 pub struct Plane {
-    core: Router<FrameId>,
+    pub(crate) core: Router<FrameId>,
     group: Group,
     /// Epochs that are taken (RT30): the newest, and the one before.
     epochs: [Option<u16>; 2],
-    clients: Clients,
-    members: Members,
-    frames: Frames,
-    waiting_max: usize,
+    pub(crate) clients: Clients,
+    pub(crate) members: Members,
+    pub(crate) frames: Frames,
+    pub(crate) waiting_max: usize,
     out: Outbox,
     /// Turns in a row that have received something.
     turns_without_rest: u32,
     secrets: SecretBlock,
     rng: Rng,
     stats: PlaneStats,
+    pub(crate) rejections: RejectionStats,
 }
 
 impl Plane {
@@ -84,6 +85,7 @@ impl Plane {
             secrets: SecretBlock::new(),
             rng: Rng::new(seed),
             stats: PlaneStats::default(),
+            rejections: RejectionStats::default(),
         })
     }
 
@@ -104,7 +106,8 @@ impl Plane {
         let mut window = ReplayWindow::new();
         // Numbers begin with 1.
         window.insert(0);
-        let client = Client { tag, reply: address.into(), route, origin, window, waiting: 0 };
+        let (waiting, counts) = (0, ClientCounts::default());
+        let client = Client { tag, reply: address.into(), route, origin, window, waiting, counts };
         let client = self.clients.add(client).ok_or(TableError::Full)?;
         Ok(ClientAttached { client, tag })
     }
@@ -311,6 +314,7 @@ impl Plane {
             return;
         }
         client.window.insert(first.number());
+        client.counts.requests += 1;
         let waiting = client.waiting;
         match self.judge(&first, waiting, now) {
             Ok((affinity, expires)) => self.route(bytes, &first, affinity, expires, now),
@@ -342,7 +346,7 @@ impl Plane {
             None | Some(RoutePolicy::Probe) => return Err(RejectCode::UnknownPolicy),
         };
         // A client may have as much of the queue as it leaves free (RT24).
-        if waiting > 0 && waiting >= self.waiting_max - self.core.waiting() {
+        if waiting > 0 && waiting >= self.waiting_max.saturating_sub(self.core.waiting()) {
             return Err(RejectCode::QueueFull);
         }
         Ok((affinity, expires))
@@ -437,7 +441,7 @@ impl Plane {
         if let Some(client) = self.asker(waiting) {
             client.waiting -= 1;
         }
-        self.frames.give(token);
+        self.frames.give_kept(token);
     }
 
     fn probe(&mut self, worker: WorkerId, number: u64) {
@@ -452,10 +456,13 @@ impl Plane {
     fn reject_waiting(&mut self, token: FrameId, code: RejectCode) {
         let (waiting, bytes) = self.frames.get(token);
         let reject = rejection(bytes, self.group, code);
-        match self.asker(waiting).map(|client| client.route) {
-            Some(route) => {
+        match self.asker(waiting) {
+            Some(client) => {
+                client.counts.rejected += 1;
+                let route = client.route;
                 self.out.push(Receiver::Client(route), &reject);
                 self.stats.rejected += 1;
+                self.rejections.count(code);
             }
             None => self.stats.orphaned += 1,
         }
@@ -466,9 +473,11 @@ impl Plane {
     #[cold]
     fn reject(&mut self, bytes: &[u8], client: u32, code: RejectCode) {
         if let Some(client) = self.clients.get_mut(client) {
+            client.counts.rejected += 1;
             let reject = rejection(bytes, self.group, code);
             self.out.push(Receiver::Client(client.route), &reject);
             self.stats.rejected += 1;
+            self.rejections.count(code);
         }
     }
 }

@@ -2,5 +2,6 @@
 
 mod endpoints;
 mod group;
+mod operate;
 mod packets;
 mod world;
