@@ -14,6 +14,7 @@
 
 mod clients;
 mod judged;
+mod operated;
 mod places;
 mod workers;
 
@@ -36,6 +37,7 @@ use petasos_tls::Holder;
 
 use crate::change_log::ChangeLog;
 use crate::config::GroupSettings;
+use crate::desk::Desk;
 use crate::epochs::{EpochChange, Epochs};
 use crate::links::{Link, Tables, epoch};
 use crate::methods::MethodTable;
@@ -148,6 +150,8 @@ pub(crate) struct Group {
     /// The worker that a client was placed at last.
     placed_last: u16,
     epochs: Epochs,
+    /// What operators want.
+    desk: Arc<Desk<Group>>,
     /// Who has to leave.
     expelled: Vec<(PeerLink, Leave)>,
 }
@@ -190,8 +194,14 @@ impl Group {
             placed_last: 0,
             admit: VecDeque::new(),
             epochs,
+            desk: Arc::new(Desk::open()),
             expelled: Vec::new(),
         }
+    }
+
+    /// Where operators leave work.
+    pub(crate) fn desk(&self) -> &Arc<Desk<Group>> {
+        &self.desk
     }
 
     fn command(&self, command: PlaneCommand) {
@@ -411,6 +421,7 @@ impl GroupRouter for Group {
         for reply in replies {
             self.on_reply(reply, answers);
         }
+        self.serve_operators();
         self.take_verdicts(now, answers);
         self.turn_epochs(now);
         self.end_outlived(now);
