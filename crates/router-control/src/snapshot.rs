@@ -59,7 +59,7 @@ pub struct WorkerSnapshot {
 }
 
 /// A client at a moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSnapshot {
     /// Its number.
     pub client: u32,

@@ -2,6 +2,7 @@
 
 mod calls;
 mod members;
+mod operate;
 mod places;
 mod tables;
 mod world;
