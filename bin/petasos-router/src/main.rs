@@ -22,6 +22,7 @@ use admin::Desk;
 use configuration::{Configuration, Options, at_any_ports};
 use groups::Groups;
 use said::say;
+use signals::Signals;
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -39,12 +40,12 @@ fn run(options: Options) -> Result<(), String> {
     if options.is_check() {
         return check(options, configuration);
     }
+    let signals = Signals::listen()?;
     let groups = Arc::new(Groups::start(options, configuration)?);
     let desk = Desk::open(&groups)?;
     groups.running().iter().for_each(|group| say(&group.line()));
     notify::ready();
-    let done = signals::serve(&groups, &desk);
-    notify::stopping();
+    let done = signals.serve(&groups, &desk);
     // Operators are told nothing of groups that end.
     drop(desk);
     if done.is_ok() {

@@ -134,9 +134,9 @@ impl Audit {
         let Some(unrecorded) = self.allowed(called.process.uid, is_change, now) else { return };
         let Process { uid, gid, pid } = called.process;
         let Called { role, method, steps, status, message, .. } = called;
-        let (mut steps, mut message) = (shortened(steps), message);
+        let (steps, mut message) = (shortened(steps), message);
         message.truncate(message.floor_char_boundary(TEXT_BYTES_MAX));
-        steps.shrink_to_fit();
+        message.shrink_to_fit();
         self.sequence += 1;
         let time_us = i64::try_from(unix_time().as_micros()).unwrap_or(i64::MAX);
         let (sequence, role) = (self.sequence, role.name());
@@ -209,20 +209,25 @@ fn append(file: &mut File, line: &[u8]) -> io::Result<()> {
     file.flush()
 }
 
-/// As many of the steps as an entry has room for.
-fn shortened(mut steps: Vec<String>) -> Vec<String> {
-    let mut left = TEXT_BYTES_MAX;
-    let fits = steps.iter().take_while(|step| {
-        let is_room = left > 0;
+/// As many of the steps as an entry has room for, and of the last of these as much.
+fn shortened(steps: Vec<String>) -> Vec<String> {
+    let (mut left, mut kept, all) = (TEXT_BYTES_MAX, Vec::new(), steps.len());
+    for mut step in steps {
+        if left == 0 {
+            break;
+        }
+        if step.len() > left {
+            step.truncate(step.floor_char_boundary(left));
+            step.push('…');
+            step.shrink_to_fit();
+        }
         left = left.saturating_sub(step.len());
-        is_room
-    });
-    let (kept, all) = (fits.count(), steps.len());
-    steps.truncate(kept);
-    if kept < all {
-        steps.push(format!("and {} more steps", all - kept));
+        kept.push(step);
     }
-    steps
+    if kept.len() < all {
+        kept.push(format!("and {} more steps", all - kept.len()));
+    }
+    kept
 }
 
 /// Entries as a message.
@@ -297,6 +302,9 @@ mod tests {
         audit.record(called(0, Role::Operator, &[&*long; 100]));
         let entry = &audit.newest(1)[0];
         assert_eq!((entry.steps.len(), &*entry.steps[4]), (5, "and 96 more steps"));
+        audit.record(called(0, Role::Operator, &[&*"x".repeat(1 << 20)]));
+        let entry = &audit.newest(1)[0];
+        assert_eq!((entry.steps.len(), entry.steps[0].chars().count()), (1, TEXT_BYTES_MAX + 1));
     }
 
     #[test]
