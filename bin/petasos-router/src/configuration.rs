@@ -1,16 +1,21 @@
 //! The configuration: a group by options of the command line, or several by a file.
 //!
 //! A key of the file is the long name of an option, with `_` for `-`, so that each has one meaning
-//! and one check. An option that may be repeated is a list there, with its name in the plural.
+//! and one check. An option that may be repeated is a list there, with its name in the plural. The
+//! options for operators are in a table `[admin]`, and those of the command line replace them.
 
+use std::io::Read;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser};
 use petasos_router::{Config, Policy};
-use petasos_router_control::{Active, GroupSettings, PlaneConfig};
+use petasos_router_control::{Active, GroupSettings, PlaneConfig, Workers};
 use serde::Deserialize;
+use toml::Spanned;
+
+use crate::admin_options::AdminOptions;
 
 use crate::security::SecurityOptions;
 
@@ -24,23 +29,36 @@ pub struct Options {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "listen", "data", "policy", "payload_bytes", "clients_max", "routers", "standby",
-            "plaintext", "services", "binds", "tls_cert", "tls_key", "tls_ca", "allow", "workers",
-            "primaries", "cipher",
+            "listen", "data", "policy", "waiting_max", "waiting_age_ms", "payload_bytes",
+            "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
+            "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher",
         ]
     )]
     config: Option<PathBuf>,
 
-    /// Only start and end, and say what is wrong
-    #[arg(long)]
-    pub check: bool,
+    /// Only say what is wrong with the options, or with this file: a router that runs is not
+    /// disturbed
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    check: Option<Option<PathBuf>>,
 
     /// How long to go on after SIGTERM, so that clients and workers go elsewhere
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     drain_s: u64,
 
     #[command(flatten)]
+    admin: AdminOptions,
+
+    #[command(flatten)]
     group: GroupArguments,
+}
+
+/// What a process is to do.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Its groups; at least one.
+    pub groups: Vec<GroupOptions>,
+    /// How operators reach it.
+    pub admin: AdminOptions,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -57,6 +75,14 @@ struct GroupArguments {
     #[arg(long, value_name = "POLICY", default_value = "jbsq3")]
     policy: String,
 
+    /// The most requests that wait: what comes then is rejected, the least urgent first
+    #[arg(long, value_name = "COUNT", default_value_t = 16_384)]
+    waiting_max: usize,
+
+    /// Requests that have waited so long are rejected; 0: none are
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    waiting_age_ms: u64,
+
     /// Bytes of a request or response in a packet, 1024 to 65000: at most what each member's path
     /// carries, less 64, and less 16 with TLS [default: 1400, or 1392 with TLS]
     #[arg(long, value_name = "BYTES")]
@@ -65,6 +91,20 @@ struct GroupArguments {
     /// The most clients; one peer may have half of them
     #[arg(long, value_name = "COUNT", default_value_t = 4096)]
     clients_max: u32,
+
+    /// The most calls that a client may have asked and not answered
+    #[arg(long, value_name = "COUNT", default_value_t = 4096)]
+    asked_max: u32,
+
+    /// A name in a certificate whose owner may be a worker; may be repeated. Everybody may without
+    /// it
+    #[arg(long = "worker", value_name = "NAME")]
+    workers: Vec<String>,
+
+    /// A name in a certificate whose owner may join as primary; may be repeated. Every worker may
+    /// without it
+    #[arg(long = "primary", value_name = "NAME")]
+    primaries: Vec<String>,
 
     /// All routers of the group, this one as well, which members are told of: at most 8
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
@@ -89,7 +129,7 @@ struct GroupArguments {
 }
 
 /// A group to be routed.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct GroupOptions {
     /// Where clients attach and workers join.
@@ -99,19 +139,33 @@ pub struct GroupOptions {
     pub data: Option<SocketAddr>,
     #[serde(default = "default_policy")]
     policy: String,
+    #[serde(default = "default_waiting_max")]
+    waiting_max: usize,
+    #[serde(default = "default_waiting_age_ms")]
+    waiting_age_ms: u64,
     #[serde(default)]
     payload_bytes: Option<u32>,
+    /// The most clients.
     #[serde(default = "default_clients_max")]
-    clients_max: u32,
+    pub clients_max: u32,
+    #[serde(default = "default_asked_max")]
+    asked_max: u32,
     #[serde(default)]
-    routers: Vec<SocketAddr>,
+    workers: Option<Vec<String>>,
     #[serde(default)]
-    services: Vec<String>,
+    primaries: Option<Vec<String>>,
+    /// All routers of the group.
+    #[serde(default)]
+    pub routers: Vec<SocketAddr>,
+    /// What all workers serve.
+    #[serde(default)]
+    pub services: Vec<String>,
     /// Where packets of binds come.
     #[serde(default)]
     pub binds: Option<SocketAddr>,
+    /// Clients use another router as long as one says that it is active.
     #[serde(default)]
-    standby: bool,
+    pub standby: bool,
     #[serde(default)]
     tls_cert: Option<PathBuf>,
     #[serde(default)]
@@ -120,10 +174,6 @@ pub struct GroupOptions {
     tls_ca: Option<PathBuf>,
     #[serde(default)]
     allow: Vec<String>,
-    #[serde(default)]
-    workers: Vec<String>,
-    #[serde(default)]
-    primaries: Vec<String>,
     #[serde(default = "default_cipher")]
     cipher: String,
     #[serde(default)]
@@ -138,15 +188,172 @@ fn default_cipher() -> String {
     "aes-128-gcm".to_owned()
 }
 
+fn default_waiting_max() -> usize {
+    16_384
+}
+
+fn default_waiting_age_ms() -> u64 {
+    1000
+}
+
+fn default_asked_max() -> u32 {
+    4096
+}
+
 fn default_clients_max() -> u32 {
     4096
 }
+
+impl Options {
+    /// How long to go on when asked to end.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain_s)
+    }
+
+    /// Whether only what is wrong is to be said.
+    pub fn is_check(&self) -> bool {
+        self.check.is_some()
+    }
+
+    /// The file, if there is one.
+    pub fn file(&self) -> Option<&Path> {
+        self.check.iter().flatten().next().or(self.config.as_ref()).map(PathBuf::as_path)
+    }
+
+    /// What the options and the file say, which is read now.
+    ///
+    /// # Errors
+    /// See [`NotConfigured`].
+    pub fn read(&self) -> Result<Configuration, NotConfigured> {
+        let admin = self.admin.clone();
+        match self.file() {
+            None => Ok(Configuration { groups: vec![self.group.clone().into()], admin }),
+            Some(path) => {
+                let (groups, of_file) = read(path)?;
+                Ok(Configuration { groups, admin: admin.or(of_file) })
+            }
+        }
+    }
+}
+
+impl From<GroupArguments> for GroupOptions {
+    fn from(given: GroupArguments) -> GroupOptions {
+        let local = SocketAddr::from(([127, 0, 0, 1], 7000));
+        GroupOptions {
+            listen: given.listen.unwrap_or(local),
+            data: given.data,
+            policy: given.policy,
+            waiting_max: given.waiting_max,
+            waiting_age_ms: given.waiting_age_ms,
+            payload_bytes: given.payload_bytes,
+            clients_max: given.clients_max,
+            asked_max: given.asked_max,
+            workers: Some(given.workers).filter(|it| !it.is_empty()),
+            primaries: Some(given.primaries).filter(|it| !it.is_empty()),
+            routers: given.routers,
+            services: given.services,
+            binds: given.binds,
+            standby: given.standby,
+            tls_cert: given.security.tls_cert,
+            tls_key: given.security.tls_key,
+            tls_ca: given.security.tls_ca,
+            allow: given.security.allow,
+            cipher: given.security.cipher,
+            plaintext: given.security.plaintext,
+        }
+    }
+}
+
+impl GroupOptions {
+    /// Bytes of a request or response in a packet.
+    pub fn payload_bytes(&self) -> u32 {
+        let default_bytes = if self.security().has_tls() { 1392 } else { 1400 };
+        self.payload_bytes.unwrap_or(default_bytes)
+    }
+
+    /// Encryption and identity.
+    pub fn security(&self) -> SecurityOptions {
+        SecurityOptions {
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            tls_ca: self.tls_ca.clone(),
+            allow: self.allow.clone(),
+            cipher: self.cipher.clone(),
+            plaintext: self.plaintext,
+        }
+    }
+
+    /// What the router is started with.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn settings(&self) -> Result<GroupSettings, String> {
+        let policy: Policy = self.policy.parse().map_err(|error| format!("policy: {error}"))?;
+        let security = self.security();
+        let (payload_bytes, clients_max) = (self.payload_bytes(), self.clients_max);
+        let age = Duration::from_millis(self.waiting_age_ms);
+        let waiting_age_max = Some(age).filter(|age| !age.is_zero());
+        let waiting_max = self.waiting_max;
+        let core = Config { policy, waiting_max, waiting_age_max, ..PlaneConfig::default().core };
+        let is_sealed = security.has_tls();
+        let plane = PlaneConfig { core, payload_bytes, clients_max, is_sealed };
+        let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
+        if self.services.is_empty() && self.binds.is_some() {
+            return Err("binds: the group has no services to bind".to_owned());
+        }
+        let (routers, services) = (self.routers.clone(), self.services.clone());
+        let workers = Workers { allowed: self.workers.clone(), primaries: self.primaries.clone() };
+        let (asked_max, rest) = (self.asked_max, GroupSettings::default());
+        let mut settings =
+            GroupSettings { plane, workers, asked_max, routers, services, active, ..rest };
+        security.of_group(&mut settings)?;
+        settings.check().map_err(|error| error.to_string())?;
+        Ok(settings)
+    }
+}
+
+impl GroupOptions {
+    /// What of members' settings is other than before, for people.
+    pub fn member_differences(&self, before: &GroupOptions) -> Vec<String> {
+        let mut all = Vec::new();
+        for (name, now, was) in [
+            ("clients_max", self.clients_max, before.clients_max),
+            ("asked_max", self.asked_max, before.asked_max),
+        ] {
+            if now != was {
+                all.push(format!("{name} {now}, was {was}"));
+            }
+        }
+        for (name, is_other) in [
+            ("workers", self.workers != before.workers),
+            ("primaries", self.primaries != before.primaries),
+            ("routers", self.routers != before.routers),
+        ] {
+            if is_other {
+                all.push(format!("{name} are others"));
+            }
+        }
+        all
+    }
+}
+
+/// At the same addresses, but at any port: they may be in use by a router that runs.
+pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
+    let any = |address: SocketAddr| SocketAddr::new(address.ip(), 0);
+    let (listen, data, binds) = (any(group.listen), group.data.map(any), group.binds.map(any));
+    GroupOptions { listen, data, binds, ..group.clone() }
+}
+
+/// The longest file, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    group: Vec<GroupOptions>,
+    admin: AdminOptions,
+    #[serde(default)]
+    group: Vec<Spanned<GroupOptions>>,
 }
 
 /// Why there is no configuration. The operator's fault.
@@ -160,89 +367,45 @@ pub enum NotConfigured {
     Wrong(PathBuf, String),
 }
 
-impl Options {
-    /// How long to go on when asked to end.
-    pub fn drain(&self) -> Duration {
-        Duration::from_secs(self.drain_s)
+/// Reads a file, and checks each of its groups.
+///
+/// # Errors
+/// See [`NotConfigured`]: the line, and what is wrong there.
+fn read(path: &Path) -> Result<(Vec<GroupOptions>, AdminOptions), NotConfigured> {
+    let wrong = |what: String| NotConfigured::Wrong(path.to_owned(), what);
+    let mut text = String::new();
+    let unreadable = |error| NotConfigured::Unreadable(path.to_owned(), error);
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("it has more than {FILE_BYTES_MAX} bytes")));
     }
-
-    /// The groups; at least one.
-    ///
-    /// # Errors
-    /// See [`NotConfigured`].
-    pub fn groups(self) -> Result<Vec<GroupOptions>, NotConfigured> {
-        let Some(path) = self.config else { return Ok(vec![self.group.into()]) };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| NotConfigured::Unreadable(path.clone(), error))?;
-        let file: File = toml::from_str(&text)
-            .map_err(|error| NotConfigured::Wrong(path.clone(), error.to_string()))?;
-        if file.group.is_empty() {
-            return Err(NotConfigured::Wrong(path, "there is no [[group]]".to_owned()));
-        }
-        Ok(file.group)
-    }
+    parse(&text).map_err(wrong)
 }
 
-impl From<GroupArguments> for GroupOptions {
-    fn from(given: GroupArguments) -> GroupOptions {
-        let local = SocketAddr::from(([127, 0, 0, 1], 7000));
-        GroupOptions {
-            listen: given.listen.unwrap_or(local),
-            data: given.data,
-            policy: given.policy,
-            payload_bytes: given.payload_bytes,
-            clients_max: given.clients_max,
-            routers: given.routers,
-            services: given.services,
-            binds: given.binds,
-            standby: given.standby,
-            tls_cert: given.security.tls_cert,
-            tls_key: given.security.tls_key,
-            tls_ca: given.security.tls_ca,
-            allow: given.security.allow,
-            workers: given.security.workers,
-            primaries: given.security.primaries,
-            cipher: given.security.cipher,
-            plaintext: given.security.plaintext,
-        }
+fn parse(text: &str) -> Result<(Vec<GroupOptions>, AdminOptions), String> {
+    let line = |at: usize| 1 + text[..at].matches('\n').count();
+    let file: File = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start.min(text.len()));
+        format!("line {}: {}", line(at), error.message())
+    })?;
+    if file.group.is_empty() {
+        return Err("there is no [[group]]".to_owned());
     }
+    let mut groups: Vec<GroupOptions> = Vec::new();
+    for group in file.group {
+        let line = line(group.span().start);
+        let group = group.into_inner();
+        let at = group.listen;
+        let wrong = |what: String| format!("line {line}: group at {at}: {what}");
+        group.settings().map_err(wrong)?;
+        if at.port() != 0 && groups.iter().any(|other| other.listen == at) {
+            return Err(wrong("there are two at this address".to_owned()));
+        }
+        groups.push(group);
+    }
+    Ok((groups, file.admin))
 }
 
-impl GroupOptions {
-    /// Encryption and identity.
-    pub fn security(&self) -> SecurityOptions {
-        SecurityOptions {
-            tls_cert: self.tls_cert.clone(),
-            tls_key: self.tls_key.clone(),
-            tls_ca: self.tls_ca.clone(),
-            allow: self.allow.clone(),
-            workers: self.workers.clone(),
-            primaries: self.primaries.clone(),
-            cipher: self.cipher.clone(),
-            plaintext: self.plaintext,
-        }
-    }
-
-    /// What the router is started with.
-    ///
-    /// # Errors
-    /// A text that says what is wrong.
-    pub fn settings(&self) -> Result<GroupSettings, String> {
-        let policy: Policy = self.policy.parse().map_err(|error| format!("policy: {error}"))?;
-        let security = self.security();
-        let default_bytes = if security.has_tls() { 1392 } else { 1400 };
-        let payload_bytes = self.payload_bytes.unwrap_or(default_bytes);
-        let clients_max = self.clients_max;
-        let core = Config { policy, ..PlaneConfig::default().core };
-        let plane = PlaneConfig { core, payload_bytes, clients_max, ..PlaneConfig::default() };
-        let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
-        if self.services.is_empty() && self.binds.is_some() {
-            return Err("binds: the group has no services to bind".to_owned());
-        }
-        let (routers, services) = (self.routers.clone(), self.services.clone());
-        let mut settings =
-            GroupSettings { plane, routers, services, active, ..GroupSettings::default() };
-        security.of_group(&mut settings)?;
-        Ok(settings)
-    }
-}
+#[cfg(test)]
+mod tests;

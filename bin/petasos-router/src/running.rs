@@ -1,95 +1,160 @@
-//! The groups that run, from start to end.
+//! The groups that run: how one starts, and what of it can change.
 
 use std::net::SocketAddr;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use petasos_endpoint::{Node, NodeConfig};
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_router_control::RouterService;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use petasos_router_control::{Adjustment, MemberSettings, Operator, RouterService};
 
 use crate::configuration::GroupOptions;
-use crate::said::say;
 use crate::security::SecurityOptions;
 
-/// How often to look whether all threads run.
-const LOOK: Duration = Duration::from_secs(1);
+/// How long a thread of a group may take to do what an operator wants.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-struct Group {
+/// A group that runs.
+pub struct Group {
     // Ends before its node does, so that no packet comes for members that are told goodbye.
     service: RouterService,
     node: Node,
     listen: SocketAddr,
+    /// With what it was started.
+    first: GroupOptions,
+    /// What was read last.
+    options: GroupOptions,
 }
 
-/// All groups of the process.
-pub struct Running {
-    groups: Vec<Group>,
-}
-
-impl Running {
-    /// Starts all groups, or none.
+impl Group {
+    /// Starts a group.
     ///
     /// # Errors
     /// A text that says what is wrong, and with which group.
-    pub fn start(groups: &[GroupOptions]) -> Result<Running, String> {
-        let start = |group: &GroupOptions| {
-            start(group).map_err(|error| format!("group at {}: {error}", group.listen))
-        };
-        Ok(Running { groups: groups.iter().map(start).collect::<Result<_, _>>()? })
+    pub fn start(options: &GroupOptions) -> Result<Group, String> {
+        start(options).map_err(|error| format!("group at {}: {error}", options.listen))
     }
 
-    /// What there is, a line for each group.
-    pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.groups.iter().map(|Group { service, listen, .. }| {
-            let data = service.data_address();
-            let binds = service.bind_address().map(|binds| format!(", binds at udp {binds}"));
-            let binds = binds.unwrap_or_default();
-            format!("ready: attach and join at {listen}, packets at udp {data}{binds}")
-        })
+    /// Its name: where clients attach and workers join.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
     }
 
-    /// Waits for SIGTERM or SIGINT, and ends: members hear of it, and have time to go elsewhere. A
-    /// second signal ends at once.
+    /// Where packets and binds come.
+    pub fn addresses(&self) -> (SocketAddr, Option<SocketAddr>) {
+        (self.service.data_address(), self.service.bind_address())
+    }
+
+    /// A line about it.
+    pub fn line(&self) -> String {
+        let (data, binds) = self.addresses();
+        let binds = binds.map(|binds| format!(", binds at udp {binds}")).unwrap_or_default();
+        format!("ready: attach and join at {}, packets at udp {data}{binds}", self.listen)
+    }
+
+    /// What operators see and change of it.
+    pub fn operator(&self) -> Operator {
+        self.service.operator()
+    }
+
+    /// Whether all its threads run.
+    pub fn is_running(&self) -> bool {
+        self.service.is_running()
+    }
+
+    /// Members hear that it ends, and have time to go elsewhere.
+    pub fn drain(&self) {
+        self.node.drain();
+    }
+
+    /// What was read last.
+    pub fn options(&self) -> &GroupOptions {
+        &self.options
+    }
+
+    /// Why it cannot go on with other options, if it cannot.
+    pub fn refusal(&self, to: &GroupOptions) -> Option<String> {
+        let GroupOptions { data, services, binds, standby, .. } = to;
+        let first = &self.first;
+        let fixed = [
+            ("data", *data != first.data),
+            ("payload_bytes", to.payload_bytes() != first.payload_bytes()),
+            ("services", *services != first.services),
+            ("binds", *binds != first.binds),
+            ("standby", *standby != first.standby),
+            ("what secures the group", to.security() != first.security()),
+        ];
+        let changed: Vec<_> = fixed.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+        if !changed.is_empty() {
+            let what = changed.join(", ");
+            return Some(format!("{what} cannot change while the group runs: restart the router"));
+        }
+        if to.clients_max > first.clients_max {
+            let most = first.clients_max;
+            return Some(format!("clients_max is {most} at most while the group runs: restart"));
+        }
+        if to.routers.is_empty() && !self.options.routers.is_empty() {
+            return Some("routers cannot be left out: members were told of some".to_owned());
+        }
+        None
+    }
+
+    /// Goes on with other options, which were checked. Gives what has changed.
     ///
     /// # Errors
-    /// The system does not deliver signals, or a thread of a group has failed.
-    pub fn until_asked_to_end(self, drain: Duration) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("signals are not to be had: {error}");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map_err(failed)?.block_on(async {
-            let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-            let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-            while tokio::time::timeout(LOOK, either(&mut terminate, &mut interrupt)).await.is_err()
-            {
-                let has_failed = |group: &&Group| !group.service.is_running();
-                if let Some(group) = self.groups.iter().find(has_failed) {
-                    return Err(format!("group at {}: one of its threads failed", group.listen));
-                }
-            }
-            self.groups.iter().for_each(|group| group.node.drain());
-            say(&format!("ends in {drain:?}; again to end at once"));
-            let _ = tokio::time::timeout(drain, either(&mut terminate, &mut interrupt)).await;
-            Ok(())
-        })?;
-        self.end();
-        Ok(())
-    }
-
-    /// Ends all groups, side by side: each node says goodbye, and waits for that to arrive.
-    fn end(self) {
-        std::thread::scope(|scope| {
-            for group in self.groups {
-                scope.spawn(move || drop(group));
-            }
+    /// A thread of it has failed.
+    pub fn change(&mut self, to: &GroupOptions) -> Result<Vec<String>, String> {
+        let (operator, settings) = (self.operator(), to.settings()?);
+        let gone = |_| format!("group at {}: it does not answer", self.listen);
+        let (tell, told) = channel();
+        let wanted = settings.plane.core.adjustment();
+        let (before, in_force) = channel();
+        let change = move |at: Adjustment| {
+            let _ = before.send(at);
+            wanted
+        };
+        operator.adjust(change, move |done| drop(tell.send(done)));
+        let done = told.recv_timeout(ANSWER_MAX).map_err(gone)?;
+        let after = done.map_err(|error| format!("group at {}: {error}", self.listen))?;
+        let before = in_force.recv_timeout(ANSWER_MAX).map_err(gone)?;
+        let (clients_max, asked_max) = (settings.plane.clients_max, settings.asked_max);
+        let (workers, routers) = (settings.workers, settings.routers);
+        let members = MemberSettings { workers, asked_max, clients_max, routers };
+        let (tell, told) = channel();
+        operator.set_members(members, move || {
+            let _ = tell.send(());
         });
+        told.recv_timeout(ANSWER_MAX).map_err(gone)?;
+        let mut changed = differences(&before, &after);
+        changed.extend(to.member_differences(&self.options));
+        self.options = to.clone();
+        let listen = self.listen;
+        Ok(changed.into_iter().map(|what| format!("group at {listen}: {what}")).collect())
     }
 }
 
-async fn either(one: &mut Signal, other: &mut Signal) {
-    tokio::select! {
-        _ = one.recv() => {}
-        _ = other.recv() => {}
+/// What has changed, for people.
+pub fn differences(before: &Adjustment, after: &Adjustment) -> Vec<String> {
+    let mut all = Vec::new();
+    if before.policy != after.policy {
+        all.push(format!("policy {}, was {}", named(after), named(before)));
+    }
+    if before.waiting_max != after.waiting_max {
+        all.push(format!("waiting_max {}, was {}", after.waiting_max, before.waiting_max));
+    }
+    if before.waiting_age_max != after.waiting_age_max {
+        let ms = |of: &Adjustment| of.waiting_age_max.map_or(0, |age| age.as_millis());
+        all.push(format!("waiting_age_ms {}, was {}", ms(after), ms(before)));
+    }
+    all
+}
+
+/// A policy, with its limit if its name does not have it.
+fn named(of: &Adjustment) -> String {
+    use petasos_router::{Bound, Rule};
+    match (of.policy.rule, of.policy.bound) {
+        (Rule::ShortestQueue, _) | (_, Bound::Announced) => of.policy.to_string(),
+        (_, Bound::AtMost(limit)) => format!("{} with at most {limit}", of.policy),
     }
 }
 
@@ -113,7 +178,8 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
         RouterService::start_with_table(&node, io, bind_io, settings)
     };
     let service = service.map_err(|error| error.to_string())?;
-    Ok(Group { service, node, listen })
+    let (first, options) = (group.clone(), group.clone());
+    Ok(Group { service, node, listen, first, options })
 }
 
 /// A socket for what members of a group send, by default at any port of its control address.

@@ -8,7 +8,7 @@ use petasos_endpoint::{Credentials, NodeConfig, PemFiles, TlsConfig};
 use petasos_router_control::{Cipher, GroupSettings, Workers};
 
 /// Options about encryption and identity. Those of the same name mean the same to `petasos serve`.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecurityOptions {
     /// The router's certificate, in PEM: control connections use TLS, and packets are sealed. Files
     /// are read again when they change
@@ -26,16 +26,6 @@ pub struct SecurityOptions {
     /// A DNS name or URI that a member's certificate has to contain; may be repeated [default: any]
     #[arg(long, value_name = "NAME")]
     pub allow: Vec<String>,
-
-    /// A name that a worker's certificate has to contain; may be repeated [default: who may attach
-    /// may join as well]
-    #[arg(long = "worker", value_name = "NAME")]
-    pub workers: Vec<String>,
-
-    /// A name that the certificate of a worker that joins as primary has to contain; may be
-    /// repeated [default: each worker may]
-    #[arg(long = "primary", value_name = "NAME")]
-    pub primaries: Vec<String>,
 
     /// What seals packets: aes-128-gcm, or chacha20-poly1305 for processors without AES
     #[arg(long, value_name = "CIPHER", default_value = "aes-128-gcm")]
@@ -62,13 +52,10 @@ impl SecurityOptions {
     /// # Errors
     /// A text that says what is wrong.
     pub fn of_group(&self, settings: &mut GroupSettings) -> Result<(), String> {
-        let names = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
-        let workers = Workers { allowed: names(&self.workers), primaries: names(&self.primaries) };
-        let has_names = workers.allowed.is_some() || workers.primaries.is_some();
-        if has_names && !self.has_tls() {
+        let Workers { allowed, primaries } = &settings.workers;
+        if (allowed.is_some() || primaries.is_some()) && !self.has_tls() {
             return Err("workers have no names without tls_cert, tls_key and tls_ca".to_owned());
         }
-        settings.workers = workers;
         settings.cipher = match self.cipher.as_str() {
             "" | "aes-128-gcm" => Cipher::Aes128Gcm,
             "chacha20-poly1305" => Cipher::ChaCha20Poly1305,
@@ -125,12 +112,10 @@ mod tests {
         assert!(node(&all).is_ok_and(|it| it.tls.is_some()));
         assert!(node(&SecurityOptions { plaintext: true, ..all.clone() }).is_err());
         assert!(node(&SecurityOptions { allow: vec!["a".into()], ..none.clone() }).is_err());
-        let mut settings = GroupSettings::default();
-        let named = SecurityOptions { workers: vec!["a".into()], ..none };
-        assert!(named.of_group(&mut settings).is_err());
-        let named = SecurityOptions { workers: vec!["a".into()], ..all.clone() };
-        named.of_group(&mut settings).expect("it is right");
-        assert_eq!(settings.workers.allowed, Some(vec!["a".to_owned()]));
+        let workers = Workers { allowed: Some(vec!["a".into()]), primaries: None };
+        let mut settings = GroupSettings { workers, ..GroupSettings::default() };
+        assert!(none.of_group(&mut settings).is_err());
+        all.of_group(&mut settings).expect("it is right");
         let wrong = SecurityOptions { cipher: "rot13".into(), ..all };
         assert!(wrong.of_group(&mut settings).is_err());
     }

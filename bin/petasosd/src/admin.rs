@@ -9,13 +9,11 @@
 //! - The loop never waits for an operator: it takes at most one job each time that it looks at its
 //!   sockets, and without one it looks at a channel that is empty.
 //! - Whatever is done is written to the audit log, also if the operator has left meanwhile.
-//! - Messages, connections, calls and their time are bounded ([`config`]).
+//! - Messages, connections, calls and their time are bounded ([`bounds`]).
 
-mod audit;
 mod changes;
 mod copies;
 mod reload;
-mod roles;
 mod service;
 mod spans;
 mod stats;
@@ -27,22 +25,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use petasos::grpc::{Drain, GrpcConfig, Keepalive, Process, Routes, Server};
+use petasos::grpc::{Drain, Process, Routes, Server};
 use petasos_attach::{Bound, Credentials};
+use petasos_operator::{Account, Audit, Gate, Place, Roles, bounds};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
 
 use crate::configuration::Reader;
 use crate::control::World;
-use crate::metrics;
-use crate::names::Account;
 use crate::otlp::{Exporter, OtlpConfig, Recorders};
-use audit::Audit;
-use roles::Roles;
 use service::Front;
 pub use spans::recorders;
 
+/// Says what goes wrong.
+const PROGRAM: &str = "petasosd";
 /// The most requests that wait for the loop.
 const JOBS_MAX: usize = 16;
 
@@ -63,7 +60,7 @@ pub struct AdminOptions {
     /// Where the audit log is written, besides memory.
     pub audit: Option<PathBuf>,
     /// Where what is counted is served to scrapers.
-    pub metrics: Option<metrics::Place>,
+    pub metrics: Option<Place>,
     /// Where spans are sent.
     pub otlp: Option<OtlpConfig>,
 }
@@ -74,7 +71,7 @@ impl AdminOptions {
     /// # Errors
     /// What is wrong with the audit log.
     pub fn check(&self) -> Result<(), String> {
-        Audit::new(self.audit.as_deref()).map(drop)
+        Audit::new(PROGRAM, self.audit.as_deref()).map(drop)
     }
 
     /// The mode of the socket: others than operators have no use for it, unless there are viewers.
@@ -123,17 +120,18 @@ impl Desk {
     pub fn on(socket: Bound, options: AdminOptions, reader: Reader) -> Result<Desk, String> {
         let path = options.socket.display().to_string();
         let failed = |error: &dyn std::fmt::Display| format!("cannot listen at {path}: {error}");
-        let audit = Audit::new(options.audit.as_deref())?;
+        let audit = Audit::new(PROGRAM, options.audit.as_deref())?;
         let listener = socket.listener().map_err(|error| failed(&error))?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wake = Arc::new(wake.map_err(|error| failed(&error))?);
         let follower = reader.follow()?;
         let (sender, jobs) = sync_channel(JOBS_MAX);
         let jobs_to_loop = JobSender { jobs: sender, wake: wake.clone() };
-        let front = Front::new(jobs_to_loop, Roles::new(options.viewers), audit, reader);
+        let front = Front::new(jobs_to_loop, Gate::new(Roles::new(options.viewers), audit), reader);
         let counted = front.clone();
-        let scraped =
-            options.metrics.map(|place| metrics::serve(place, move || counted.clone().metrics()));
+        let scraped = options.metrics.map(|place| {
+            petasos_operator::serve(PROGRAM, place, move || counted.clone().metrics())
+        });
         let routes =
             petasos::grpc_routes(front.clone().served()).map_err(|error| failed(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -197,7 +195,7 @@ impl Desk {
     /// Writes down what a process did at another socket.
     pub fn record(&self, who: Credentials, what: &str, status: &'static str, why: &str) {
         let process = Process { uid: who.uid, gid: who.gid, pid: who.pid };
-        self.front.record(process, "Takeover", what, (status, why));
+        self.front.0.gate.note(process, "Takeover", what, (status, why));
     }
 
     /// What an operator wants, if one wants something.
@@ -238,27 +236,7 @@ impl JobSender {
 
 async fn serve(listener: std::os::unix::net::UnixListener, routes: Arc<dyn Routes>, drain: Drain) {
     match UnixListener::from_std(listener) {
-        Ok(listener) => Server::new(routes, config(), drain).serve_unix(listener).await,
+        Ok(listener) => Server::new(routes, bounds(), drain).serve_unix(listener).await,
         Err(error) => eprintln!("petasosd: operators are not served: {error}"),
     }
-}
-
-/// Bounds of what operators, and those who want to be some, may do. A connection that does nothing
-/// ends; one that stalls within a call ends with its age.
-fn config() -> GrpcConfig {
-    let mut config = GrpcConfig::default();
-    config.receive_bytes_max = petasos_admin::REQUEST_BYTES_MAX;
-    config.streams_max = 8;
-    config.connections_max = 64;
-    config.connections_per_address_max = 8;
-    config.header_bytes_max = 8 << 10;
-    config.stream_window_bytes = 64 << 10;
-    config.compress = false;
-    config.handshake_timeout = Duration::from_secs(5);
-    let (interval, timeout) = (Duration::from_secs(10), Duration::from_secs(5));
-    config.keepalive = Some(Keepalive { interval, timeout, without_calls: true });
-    config.idle_timeout = Some(Duration::from_secs(60));
-    config.age_max = Some(Duration::from_secs(600));
-    config.age_grace = Some(Duration::from_secs(10));
-    config
 }

@@ -16,7 +16,7 @@ use crate::member::Heaps;
 use crate::options::Options;
 use crate::runtime::set::no_processor;
 use crate::transport::{ApplicationTransport, TransportConfig, TransportSet};
-use crate::{metrics, schemas, takeover, token};
+use crate::{schemas, takeover, token};
 
 /// The longest path of a socket, in bytes: those of Unix sockets have 107, and it is bound with
 /// `.new` behind it first.
@@ -41,9 +41,9 @@ pub fn run(configuration: Configuration) -> Result<String, String> {
         check_audit(audit)?;
     }
     if let Some(address) = options.metrics {
-        metrics::check(address, options.metrics_plaintext)?;
+        petasos_operator::check(address, options.metrics_plaintext)?;
         // Its port may be the one of a service that runs.
-        drop(metrics::listen(any_port(address), options.metrics_plaintext)?);
+        drop(petasos_operator::listen(any_port(address), options.metrics_plaintext)?);
     }
     let security = options.security.security()?;
     options.otlp(security.clone()).map_or(Ok(()), |otlp| otlp.check())?;

@@ -16,7 +16,6 @@ mod made;
 mod member;
 mod metrics;
 mod names;
-mod notify;
 mod options;
 mod otlp;
 mod plugins;
@@ -33,7 +32,6 @@ mod stats;
 mod takeover;
 mod token;
 mod transport;
-mod wall_time;
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
@@ -123,7 +121,7 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
     }
     // Threads that were started before run wherever they may.
     daemon.pin(&options.cpus)?;
-    notify::ready();
+    petasos_operator::notify::ready();
     daemon.run()
 }
 
@@ -143,12 +141,12 @@ fn begin(configuration: Configuration, reader: Reader) -> Result<Parts, String> 
     let options = &configuration.options.clone();
     let live = configuration.begin()?;
     let control = Control::new(live, reader.file());
-    let metrics = options.metrics.map(|at| metrics::listen(at, options.metrics_plaintext));
+    let metrics = options.metrics.map(|at| petasos_operator::listen(at, options.metrics_plaintext));
     let metrics = metrics.transpose()?;
     if let Some(address) = metrics.as_ref().and_then(|listener| listener.local_addr().ok()) {
         eprintln!("petasosd: metrics at http://{address}/metrics");
     }
-    let metrics = metrics.map(metrics::Place::Open);
+    let metrics = metrics.map(petasos_operator::Place::Open);
     // Whoever can attach can be seen by operators.
     let desk = Desk::open(admin_options(options, metrics)?, reader)?;
     let giver = Giver::listen(&takeover::path_beside(&options.socket))?;
@@ -181,8 +179,8 @@ fn take_over(
         .take_over(&taken.configuration, &options.plugin)
         .map_err(|error| format!("cannot go on with what is in force: {error}"))?;
     let metrics = options.metrics.map(|address| {
-        metrics::check(address, options.metrics_plaintext)?;
-        Ok::<_, String>(metrics::Place::WhenFree(address))
+        petasos_operator::check(address, options.metrics_plaintext)?;
+        Ok::<_, String>(petasos_operator::Place::WhenFree(address))
     });
     let admin = admin_options(options, metrics.transpose()?)?;
     let not_it = |error: petasos_attach::ListenError| {
@@ -261,7 +259,7 @@ fn taken_over(
 /// How operators reach the service.
 fn admin_options(
     options: &Options,
-    metrics: Option<metrics::Place>,
+    metrics: Option<petasos_operator::Place>,
 ) -> Result<AdminOptions, String> {
     let otlp = options.otlp(options.security.security()?);
     otlp.as_ref().map(OtlpConfig::check).transpose()?;

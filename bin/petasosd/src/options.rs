@@ -7,8 +7,9 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use petasos::PacketTransport;
 use petasos::config::TcpConfig;
+use petasos_operator::Account;
 
-use crate::names::{Account, parse_name};
+use crate::names::parse_name;
 use crate::otlp::OtlpConfig;
 use crate::plugins::parse_plugin;
 use crate::security::SecurityOptions;

@@ -17,11 +17,11 @@ use std::time::Duration;
 use petasos::{Channel, Code, Msg, Request, Security, ServiceChoice, Status, TraceContext};
 use petasos_base::SystemClock;
 use petasos_engine::Policy;
+use petasos_operator::unix_time;
 use petasos_service::{Host, PolicyNames};
 use serde::Deserialize;
 
 use crate::transport::client_config;
-use crate::wall_time::unix_time;
 
 /// The part of OTLP that is used.
 pub mod api {

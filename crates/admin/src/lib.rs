@@ -8,11 +8,17 @@
 
 #[rustfmt::skip]
 pub(crate) mod generated;
+/// The control plane of a router: the typed service `petasos.router.v1.Router`, which
+/// `petasos-router` serves at a Unix socket and `petasos ctl router` calls.
+#[rustfmt::skip]
+pub mod router;
 
 pub use generated::*;
 
 /// Where the service listens for operators, unless it is told another path.
 pub const DEFAULT_SOCKET: &str = "/run/petasos/admin.sock";
+/// Where a router listens for operators, unless it is told another path.
+pub const DEFAULT_ROUTER_SOCKET: &str = "/run/petasos-router/admin.sock";
 /// The most steps of a change.
 pub const STEPS_MAX: usize = 256;
 /// The longest configuration, in bytes.

@@ -11,3 +11,9 @@ fn the_generated_code_is_up_to_date() {
     let builder = configure().include(here("proto"));
     check(&builder, "proto/petasos/admin/v1/admin.proto", "src/generated.rs");
 }
+
+#[test]
+fn the_generated_code_of_routers_is_up_to_date() {
+    let builder = configure().include(here("proto")).extern_path(".petasos.admin.v1", "crate");
+    check(&builder, "proto/petasos/router/v1/router.proto", "src/router.rs");
+}

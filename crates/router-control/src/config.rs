@@ -9,7 +9,7 @@ use petasos_router_plane::PlaneConfig;
 use crate::epochs::EpochTimes;
 
 /// Who may be a worker, by the names in certificates.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workers {
     /// Who may join; `None`: everybody. Without TLS nobody has a name.
     pub allowed: Option<Vec<String>>,

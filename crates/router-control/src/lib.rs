@@ -10,7 +10,8 @@
 //! The modules, from below: `change_log` (what has changed since a reader looked), `epochs`,
 //! `numbers` (of whom there are how many), `secrets`, `config`, `plane_thread`, `methods` (the
 //! table, as it is told), `links` (what each connection was told), `group` (who may, and who is
-//! there), `service`.
+//! there), `operator` (what operators see and change, with `desk`, `snapshot` and `overrides` below
+//! it), `service`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -79,18 +80,25 @@
 
 mod change_log;
 mod config;
+mod desk;
 mod epochs;
 mod group;
 mod links;
 mod methods;
 mod numbers;
+mod operator;
+mod overrides;
 mod plane_thread;
 mod secrets;
 mod service;
+mod snapshot;
 
 pub use config::{GroupSettings, Workers};
 pub use epochs::EpochTimes;
+pub use operator::{Operator, WorkerChange};
 pub use petasos_control::{Active, Cipher};
-pub use petasos_router_plane::PlaneConfig;
+pub use petasos_router::{Adjustment, Policy, WorkerState};
+pub use petasos_router_plane::{ClientCounts, PlaneConfig};
 pub use petasos_router_table::{BindServerError, NamesError};
 pub use service::{RouterService, StartError};
+pub use snapshot::{ClientSnapshot, GroupSnapshot, MemberSettings, WorkerSnapshot};

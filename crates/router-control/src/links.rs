@@ -49,6 +49,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// The group has other routers now.
+    pub(crate) fn tell_routers_again(&mut self) {
+        self.routers_told = false;
+    }
+
     pub(crate) fn new(peer: GroupPeer) -> Link {
         let holder = Holder::of(peer.ip, peer.identity.as_deref());
         Link {

@@ -29,6 +29,11 @@ impl Numbers {
         Numbers { max, all: Counts::default(), of: HashMap::new() }
     }
 
+    /// Lets so many live from now on. Those that live go on, also if they are more.
+    pub(crate) fn set_max(&mut self, max: usize) {
+        self.max = max;
+    }
+
     /// Counts one more that lives.
     ///
     /// # Errors

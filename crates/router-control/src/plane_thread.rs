@@ -16,6 +16,8 @@ use petasos_router_plane::{ClientAttached, MemberJoin, MemberJoined, Plane, Tabl
 use petasos_seal::group::GroupSecret;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::overrides::Overrides;
+
 /// Names a question to the plane.
 pub(crate) type Ticket = u64;
 
@@ -44,6 +46,10 @@ pub(crate) enum PlaneCommand {
     BeginEpoch(u16, Option<GroupSecret>),
     /// Those of the one before the newest are not, any more.
     EndEpoch,
+    /// A worker's number may be another's: what an operator has set for it is void.
+    Forget(u16),
+    /// What an operator wants.
+    Operate(PlaneWork),
     Stop,
 }
 
@@ -52,6 +58,16 @@ pub(crate) enum PlaneReply {
     Attached { ticket: Ticket, result: Result<ClientAttached, TableError> },
     Joined { ticket: Ticket, result: Result<MemberJoined, TableError> },
     Worker(Event),
+}
+
+/// Done between two turns: it must be short, since packets wait meanwhile.
+pub(crate) type PlaneWork = Box<dyn FnOnce(&mut Operated<'_>) + Send>;
+
+/// What operators see and change of a plane.
+pub(crate) struct Operated<'a> {
+    pub(crate) plane: &'a mut Plane,
+    pub(crate) overrides: &'a mut Overrides,
+    pub(crate) now: Time,
 }
 
 /// Where replies are left.
@@ -65,6 +81,7 @@ pub(crate) struct PlaneThread {
     pub(crate) waker: RouterWaker,
     /// How long to spin before a sleep.
     pub(crate) spin: Duration,
+    pub(crate) overrides: Overrides,
 }
 
 impl PlaneThread {
@@ -105,6 +122,7 @@ impl PlaneThread {
                 if let Ok(joined) = &result {
                     // Nobody knows it yet (RT36).
                     self.plane.hold_back(joined.id, true);
+                    self.overrides.apply(&mut self.plane, joined.id, joining.worker);
                 }
                 self.reply(PlaneReply::Joined { ticket, result });
             }
@@ -116,6 +134,11 @@ impl PlaneThread {
             PlaneCommand::End(id) => drop(self.plane.end(&mut self.io, id)),
             PlaneCommand::BeginEpoch(epoch, secret) => self.plane.begin_epoch(epoch, secret),
             PlaneCommand::EndEpoch => self.plane.end_epoch(),
+            PlaneCommand::Forget(worker) => self.overrides.forget(worker),
+            PlaneCommand::Operate(work) => {
+                let (plane, overrides) = (&mut self.plane, &mut self.overrides);
+                work(&mut Operated { plane, overrides, now });
+            }
             PlaneCommand::Stop => unreachable!("it ends the loop"),
         }
     }

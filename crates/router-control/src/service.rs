@@ -18,6 +18,8 @@ use petasos_router_table::{BindServer, BindServerError, NamesError, Table};
 use crate::config::GroupSettings;
 use crate::group::{Group, Refused};
 use crate::methods::MethodTable;
+use crate::operator::Operator;
+use crate::overrides::Overrides;
 use crate::plane_thread::{PlaneCommand, PlaneThread, Replies};
 
 /// How long the plane's thread spins before it sleeps.
@@ -57,6 +59,7 @@ pub struct RouterService {
     thread: Option<JoinHandle<()>>,
     refused: Arc<Refused>,
     data: SocketAddr,
+    operator: Operator,
 }
 
 impl RouterService {
@@ -99,7 +102,7 @@ impl RouterService {
         binds: Option<(UdpIo, Table)>,
         mut settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
-        check(&settings)?;
+        settings.check()?;
         settings.plane.is_sealed = node.is_secured();
         let data = io.local_address();
         let plane = Plane::new(&settings.plane, random_seed())?;
@@ -115,6 +118,8 @@ impl RouterService {
             binds.as_ref().map(|binds| MethodTable::new(binds.judge())),
             Clock::system().now(),
         );
+        let (plane_box, desk) = (commands.clone(), group.desk().clone());
+        let operator = Operator { plane: plane_box, desk, waker: node.router_waker() };
         let plane_thread = PlaneThread {
             plane,
             io,
@@ -122,10 +127,12 @@ impl RouterService {
             replies,
             waker: node.router_waker(),
             spin: SPIN,
+            overrides: Overrides::default(),
         };
         let thread = std::thread::Builder::new().name("petasos-plane".into());
         let thread = thread.spawn(move || plane_thread.run())?;
-        let service = RouterService { binds, plane: commands, thread: Some(thread), refused, data };
+        let (plane, thread) = (commands, Some(thread));
+        let service = RouterService { binds, plane, thread, refused, data, operator };
         node.set_router(Box::new(group)).map_err(|_| StartError::HasRouter)?;
         Ok(service)
     }
@@ -146,6 +153,11 @@ impl RouterService {
         self.data
     }
 
+    /// What operators see and change of it.
+    pub fn operator(&self) -> Operator {
+        self.operator.clone()
+    }
+
     /// How many attempts to attach and to join were refused.
     pub fn refused(&self) -> (u64, u64) {
         let read = |counter: &petasos_base::sync::AtomicU64| counter.load(Ordering::Relaxed);
@@ -161,6 +173,7 @@ impl core::fmt::Debug for RouterService {
 
 impl Drop for RouterService {
     fn drop(&mut self) {
+        self.operator.desk.close();
         // A thread that is gone need not be told.
         let _ = self.plane.post(PlaneCommand::Stop);
         if let Some(thread) = self.thread.take() {
@@ -170,7 +183,23 @@ impl Drop for RouterService {
     }
 }
 
-fn check(settings: &GroupSettings) -> Result<(), StartError> {
+impl GroupSettings {
+    /// Checks what can be checked without starting anything.
+    ///
+    /// # Errors
+    /// The first setting that is wrong.
+    pub fn check(&self) -> Result<(), StartError> {
+        self.plane.check()?;
+        let plane_core = self.plane.core.check();
+        plane_core.map_err(PlaneConfigError::Core)?;
+        if !self.services.is_empty() {
+            Table::new(&self.services)?;
+        }
+        check_members(self)
+    }
+}
+
+fn check_members(settings: &GroupSettings) -> Result<(), StartError> {
     if !(1..=petasos_control::ASKED_MAX).contains(&settings.asked_max) {
         return Err(StartError::OutOfRange("asked_max"));
     }

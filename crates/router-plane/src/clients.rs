@@ -31,6 +31,17 @@ pub(crate) struct Client {
     pub(crate) waiting: usize,
     /// What seals its rejections.
     pub(crate) links: RouterLinks,
+    pub(crate) counts: ClientCounts,
+}
+
+petasos_base::counters! {
+    /// What a client has sent.
+    pub struct ClientCounts {
+        /// First packets that were taken.
+        requests,
+        /// Of these, those that the router has rejected.
+        rejected,
+    }
 }
 
 /// A number of a client.
@@ -74,6 +85,18 @@ impl Clients {
         }
         self.slots.push(live);
         Some((self.slots.len() - 1) as u32)
+    }
+
+    /// How many live.
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Client> {
+        match self.slots.get(number as usize)? {
+            Slot::Live(client) => Some(client),
+            Slot::Held | Slot::Free => None,
+        }
     }
 
     #[inline]

@@ -49,7 +49,11 @@ pub enum PlaneConfigError {
 }
 
 impl PlaneConfig {
-    pub(crate) fn check(&self) -> Result<(), PlaneConfigError> {
+    /// Checks it, but for the core's part.
+    ///
+    /// # Errors
+    /// The first setting that is wrong.
+    pub fn check(&self) -> Result<(), PlaneConfigError> {
         if !(PAYLOAD_BYTES_MIN..=65_000).contains(&self.payload_bytes) {
             return Err(PlaneConfigError::Payload);
         }
@@ -72,6 +76,11 @@ impl PlaneConfig {
 
     /// How many requests may wait.
     pub(crate) fn waiting_max(&self) -> usize {
-        self.core.waiting_max.min(WAITING_BYTES_MAX / self.frame_bytes()).max(2)
+        waiting_within(self.core.waiting_max, self.frame_bytes())
     }
+}
+
+/// As many requests as may wait, and as there is memory for.
+pub(crate) fn waiting_within(waiting_max: usize, frame_bytes: usize) -> usize {
+    waiting_max.min(WAITING_BYTES_MAX / frame_bytes).max(2)
 }

@@ -23,13 +23,14 @@ mod clients;
 mod config;
 mod frames;
 mod members;
+mod operate;
 mod outbox;
 mod plane;
 mod reject;
 mod stats;
 
-pub use clients::ClientAttached;
+pub use clients::{ClientAttached, ClientCounts};
 pub use config::{PlaneConfig, PlaneConfigError};
 pub use members::{MemberJoin, MemberJoined};
 pub use plane::{Plane, TableError};
-pub use stats::PlaneStats;
+pub use stats::{PlaneStats, RejectionStats};

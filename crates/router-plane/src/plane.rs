@@ -14,13 +14,13 @@ use petasos_wire::{
     REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX,
 };
 
-use crate::clients::{Client, ClientAttached, Clients};
+use crate::clients::{Client, ClientAttached, ClientCounts, Clients};
 use crate::config::{PlaneConfig, PlaneConfigError};
 use crate::frames::{FrameId, Frames, Waiting};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
 use crate::outbox::{Outbox, Receiver};
 use crate::reject::{Rejection, RouterLinks, code_of};
-use crate::stats::PlaneStats;
+use crate::stats::{PlaneStats, RejectionStats};
 
 /// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
 /// is there that says that nobody is silent. They wait for no more turns than this.
@@ -46,22 +46,23 @@ impl From<RouteError> for TableError {
 
 /// A router's packets and decisions. See the crate's documentation.
 pub struct Plane {
-    core: Router<FrameId>,
+    pub(crate) core: Router<FrameId>,
     group: Group,
     /// Epochs that are taken (RT30): the newest, and the one before.
     epochs: [Option<u16>; 2],
     /// Of a sealed group.
     secrets_of_epochs: Epochs<GroupSecret>,
-    clients: Clients,
-    members: Members,
-    frames: Frames,
-    waiting_max: usize,
+    pub(crate) clients: Clients,
+    pub(crate) members: Members,
+    pub(crate) frames: Frames,
+    pub(crate) waiting_max: usize,
     out: Outbox,
     /// Turns in a row that have received something.
     turns_without_rest: u32,
     secrets: SecretBlock,
     rng: Rng,
     stats: PlaneStats,
+    pub(crate) rejections: RejectionStats,
 }
 
 impl Plane {
@@ -88,6 +89,7 @@ impl Plane {
             secrets: SecretBlock::new(),
             rng: Rng::new(seed),
             stats: PlaneStats::default(),
+            rejections: RejectionStats::default(),
         })
     }
 
@@ -108,8 +110,9 @@ impl Plane {
         let mut window = ReplayWindow::new();
         // Numbers begin with 1.
         window.insert(0);
+        let (waiting, counts) = (0, ClientCounts::default());
         let (reply, links) = (address.into(), RouterLinks::default());
-        let client = Client { tag, reply, route, origin, window, waiting: 0, links };
+        let client = Client { tag, reply, route, origin, window, waiting, counts, links };
         let client = self.clients.add(client).ok_or(TableError::Full)?;
         Ok(ClientAttached { client, tag })
     }
@@ -332,6 +335,7 @@ impl Plane {
             return;
         }
         client.window.insert(first.number());
+        client.counts.requests += 1;
         let waiting = client.waiting;
         match self.judge(&first, waiting, now) {
             Ok((affinity, expires)) => self.route(bytes, &first, affinity, expires, now),
@@ -363,7 +367,7 @@ impl Plane {
             None | Some(RoutePolicy::Probe) => return Err(RejectCode::UnknownPolicy),
         };
         // A client may have as much of the queue as it leaves free (RT24).
-        if waiting > 0 && waiting >= self.waiting_max - self.core.waiting() {
+        if waiting > 0 && waiting >= self.waiting_max.saturating_sub(self.core.waiting()) {
             return Err(RejectCode::QueueFull);
         }
         Ok((affinity, expires))
@@ -458,7 +462,7 @@ impl Plane {
         if let Some(client) = self.asker(waiting) {
             client.waiting -= 1;
         }
-        self.frames.give(token);
+        self.frames.give_kept(token);
     }
 
     fn probe(&mut self, worker: WorkerId, number: u64) {
@@ -474,7 +478,7 @@ impl Plane {
         let (waiting, bytes) = self.frames.get(token);
         let rejection = Rejection::of(bytes, self.group, code);
         match self.asker(waiting).is_some() {
-            true => self.push_rejection(waiting.client.0, &rejection),
+            true => self.push_rejection(waiting.client.0, &rejection, code),
             false => self.stats.orphaned += 1,
         }
         self.leave(token);
@@ -484,26 +488,26 @@ impl Plane {
     #[cold]
     fn reject(&mut self, bytes: &[u8], client: u32, code: RejectCode) {
         let rejection = Rejection::of(bytes, self.group, code);
-        self.push_rejection(client, &rejection);
+        self.push_rejection(client, &rejection, code);
     }
 
-    fn push_rejection(&mut self, number: u32, rejection: &Rejection) {
-        let Plane { clients, out, secrets_of_epochs, group, stats, .. } = self;
+    fn push_rejection(&mut self, number: u32, rejection: &Rejection, code: RejectCode) {
+        let Plane { clients, out, secrets_of_epochs, group, stats, rejections, .. } = self;
         let Some(client) = clients.get_mut(number) else { return };
+        client.counts.rejected += 1;
         let to = Receiver::Client(client.route);
-        if !group.is_sealed {
+        if group.is_sealed {
+            let link = client.links.get(secrets_of_epochs, rejection.epoch, number);
+            let Some(bytes) = link.and_then(|link| rejection.sealed(link)) else {
+                stats.unsealed += 1;
+                return;
+            };
+            out.push(to, &bytes);
+        } else {
             out.push(to, &rejection.plain());
-            stats.rejected += 1;
-            return;
         }
-        let link = client.links.get(secrets_of_epochs, rejection.epoch, number);
-        match link.and_then(|link| rejection.sealed(link)) {
-            Some(bytes) => {
-                out.push(to, &bytes);
-                stats.rejected += 1;
-            }
-            None => stats.unsealed += 1,
-        }
+        stats.rejected += 1;
+        rejections.count(code);
     }
 }
 

@@ -1,5 +1,37 @@
 //! Counters of a plane.
 
+use petasos_wire::RejectCode;
+
+petasos_base::counters! {
+    /// Rejections by code (RT25).
+    pub struct RejectionStats {
+        /// Of an epoch that is not taken.
+        again,
+        /// The queue, or the client's share of it, was full; or it waited as long as it may.
+        queue_full,
+        /// The call's deadline has passed.
+        expired,
+        /// Nobody may take it.
+        no_worker,
+        /// No such policy.
+        unknown_policy,
+    }
+}
+
+impl RejectionStats {
+    /// Counts a rejection.
+    pub(crate) fn count(&mut self, code: RejectCode) {
+        *match code {
+            RejectCode::QueueFull => &mut self.queue_full,
+            RejectCode::Expired => &mut self.expired,
+            RejectCode::NoWorker => &mut self.no_worker,
+            RejectCode::UnknownPolicy => &mut self.unknown_policy,
+            // Routers reject with no other code.
+            _ => &mut self.again,
+        } += 1;
+    }
+}
+
 petasos_base::counters! {
     /// What a plane has dropped, and what it has sent. What becomes of requests that are taken is
     /// in the core's counts.

@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod adjust;
 mod choose;
 mod config;
 mod health;
@@ -60,6 +61,7 @@ mod worker;
 mod workers;
 
 pub use account::Account;
+pub use adjust::Adjustment;
 pub use config::{
     Config, ConfigError, Ejection, HOLD_REQUESTS, Hold, Keys, Liveness, PRIORITIES, WAITING_MAX,
     WORKERS_MAX,

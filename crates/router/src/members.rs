@@ -88,6 +88,7 @@ impl<T> Router<T> {
             return Err(FeedbackError::WrongCounts);
         };
         self.counts.settled += settled;
+        self.counts.feedback += 1;
         let worker = &mut self.workers.all[index];
         if told.bound != worker.bound || worker.is_silent {
             self.change_by_feedback(index, told.bound);

@@ -117,6 +117,8 @@ pub struct Counts {
     pub given: u64,
     /// Numbers that were settled, as far as workers have told: requests and probes.
     pub settled: u64,
+    /// Messages of workers that were heeded.
+    pub feedback: u64,
     /// Probes.
     pub probes: u64,
     /// Requests that were refused because too many waited, or that gave way to more urgent ones.

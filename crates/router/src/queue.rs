@@ -6,7 +6,7 @@
 //!
 //! Invariants: a list's requests have ascending sequence numbers; a priority's bit is set if and
 //! only if its list has a request. Room for `waiting_max` requests is reserved at the start, and
-//! nothing is allocated afterwards.
+//! when that changes; nothing is allocated otherwise.
 
 use petasos_base::Time;
 
@@ -43,6 +43,8 @@ pub(crate) struct Head {
     pub affinity: Affinity,
     pub arrived: Time,
     pub expires: Time,
+    /// It expires since it has waited as long as it may then, and not by itself.
+    pub ages: bool,
 }
 
 /// See the module's documentation.
@@ -96,6 +98,12 @@ impl<T> Queue<T> {
         }
     }
 
+    /// Lets so many wait from now on. What waits stays, also if that is more.
+    pub(crate) fn set_room(&mut self, waiting_max: usize) {
+        self.waiting_max = waiting_max;
+        self.entries.reserve(waiting_max.saturating_sub(self.entries.len()));
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.lines[0].len + self.lines[1].len
     }
@@ -113,7 +121,7 @@ impl<T> Queue<T> {
     /// Whether a line has as much as it may have, whatever the other one has.
     #[inline]
     fn is_part_full(&self, line: Line) -> bool {
-        line == Line::Primary && self.line_len(line) == self.waiting_max / 2
+        line == Line::Primary && self.line_len(line) >= self.waiting_max / 2
     }
 
     /// Whether a request may have to be dropped because of its age.
@@ -121,10 +129,11 @@ impl<T> Queue<T> {
         self.expiring > 0
     }
 
-    /// Adds a request at the end of its list. There must be room.
+    /// Adds a request at the end of its list. There must be room, or one must have been displaced.
     #[inline]
-    pub(crate) fn push(&mut self, now: Time, request: Request<T>) {
-        debug_assert!(self.has_room(request.affinity), "the caller makes room");
+    pub(crate) fn push(&mut self, now: Time, request: Request<T>, ages: bool) {
+        let has_entry = self.free != NONE || self.entries.len() < self.entries.capacity();
+        debug_assert!(has_entry, "the caller makes room");
         let line = Line::of(request.affinity);
         self.expiring += usize::from(request.expires != Time::NEVER);
         let head = Head {
@@ -132,6 +141,7 @@ impl<T> Queue<T> {
             affinity: request.affinity,
             arrived: now,
             expires: request.expires,
+            ages,
         };
         self.sequence += 1;
         self.append(line, Entry { token: Some(request.token), head, before: NONE, after: NONE });
@@ -267,7 +277,7 @@ mod tests {
     fn filled(requests: &[(Affinity, u8, u64)]) -> Queue<u32> {
         let mut queue = Queue::new(requests.len() * 3);
         for (token, (affinity, priority, expires)) in requests.iter().enumerate() {
-            queue.push(Time::ZERO, request(token as u32, *affinity, *priority, *expires));
+            queue.push(Time::ZERO, request(token as u32, *affinity, *priority, *expires), false);
         }
         queue
     }
@@ -319,16 +329,16 @@ mod tests {
     #[test]
     fn those_for_the_primary_have_half_of_the_room_and_make_it_among_themselves() {
         let mut queue = Queue::new(5);
-        queue.push(Time::ZERO, request(0, ANY, 0, NEVER));
+        queue.push(Time::ZERO, request(0, ANY, 0, NEVER), false);
         for token in 1..3 {
             assert!(queue.has_room(PRIMARY));
-            queue.push(Time::ZERO, request(token, PRIMARY, 1, NEVER));
+            queue.push(Time::ZERO, request(token, PRIMARY, 1, NEVER), false);
         }
         assert!(!queue.has_room(PRIMARY) && queue.has_room(ANY));
         assert_eq!(queue.displace(PRIMARY, 1), None, "another would have more than half");
         assert_eq!(queue.displace(PRIMARY, 2), Some(2));
-        queue.push(Time::ZERO, request(3, PRIMARY, 2, NEVER));
-        (4..6).for_each(|token| queue.push(Time::ZERO, request(token, ANY, 0, NEVER)));
+        queue.push(Time::ZERO, request(3, PRIMARY, 2, NEVER), false);
+        (4..6).for_each(|token| queue.push(Time::ZERO, request(token, ANY, 0, NEVER), false));
         assert!(!queue.has_room(ANY));
         assert_eq!(queue.displace(ANY, 2), Some(5), "it is full: the least urgent of all");
     }
@@ -350,9 +360,9 @@ mod tests {
         for token in 2..100 {
             let gone = queue.displace(ANY, 1).or_else(|| queue.pop(Line::Shared));
             assert_eq!(gone, Some(token - 1));
-            queue.push(Time::ZERO, request(token, PRIMARY, 0, 9));
+            queue.push(Time::ZERO, request(token, PRIMARY, 0, 9), false);
             assert_eq!(queue.displace(ANY, 1), Some(token));
-            queue.push(Time::ZERO, request(token, ANY, 0, 9));
+            queue.push(Time::ZERO, request(token, ANY, 0, 9), false);
         }
         assert_eq!((queue.entries.len(), queue.len(), queue.expiring), (2, 2, 1));
     }

@@ -38,7 +38,7 @@ pub struct Router<T> {
     /// Probes to send, with their numbers.
     pub(crate) probes: VecDeque<(WorkerId, u64)>,
     pub(crate) counts: Counts,
-    queue: Queue<T>,
+    pub(crate) queue: Queue<T>,
 }
 
 impl<T> Router<T> {
@@ -75,8 +75,11 @@ impl<T> Router<T> {
             self.counts.unwanted += 1;
             return Admission::Refused(request.token, Refusal::Nobody);
         }
+        let mut ages = false;
         if let Some(age_max) = self.config.waiting_age_max {
-            request.expires = request.expires.min(now + age_max);
+            let too_old = now + age_max;
+            ages = too_old <= request.expires;
+            request.expires = request.expires.min(too_old);
         }
         let mut admission = Admission::Admitted;
         if !self.queue.has_room(request.affinity) {
@@ -86,7 +89,7 @@ impl<T> Router<T> {
                 None => return Admission::Refused(request.token, Refusal::Full),
             }
         }
-        self.queue.push(now, request);
+        self.queue.push(now, request, ages);
         admission
     }
 
@@ -153,8 +156,7 @@ impl<T> Router<T> {
             return None;
         }
         let (token, head) = self.queue.pop_expired(now)?;
-        let age_max = self.config.waiting_age_max;
-        if age_max.is_some_and(|age_max| head.arrived + age_max <= head.expires) {
+        if head.ages {
             self.counts.aged += 1;
             return Some((token, Refusal::Aged));
         }

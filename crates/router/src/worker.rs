@@ -56,8 +56,16 @@ pub struct WorkerState {
     pub account: Account,
     /// How many requests it may have at present; 0 if it gets none.
     pub limit: u16,
+    /// How many it takes at a time, as it has announced: n.
+    pub bound: u16,
     /// Its part of the requests at present, in percent of a full one's.
     pub share: u8,
+    /// The same without a slow start.
+    pub weight: u8,
+    /// Not all clients know it yet ([`hold_back`](crate::Router::hold_back)).
+    pub is_new: bool,
+    /// It has no control connection.
+    pub is_lost: bool,
     /// It was told to get no more ([`drain`](crate::Router::drain)), or it leaves.
     pub is_draining: bool,
     /// It gets nothing until then.
@@ -227,7 +235,11 @@ impl Worker {
         WorkerState {
             account: self.account,
             limit: self.limit,
+            bound: self.bound,
             share: self.share,
+            weight: self.weight,
+            is_new: self.is_new,
+            is_lost: self.lost_at.is_some(),
             is_draining: self.is_draining || self.is_leaving,
             ejected_until: self.ejected_until,
             is_silent: self.is_silent,

@@ -53,15 +53,12 @@ pub(crate) struct Workers {
 impl Workers {
     pub(crate) fn new(config: &Config) -> Workers {
         let places = config.workers_max;
-        let levels = usize::from(config.policy.bound.of(BOUND_MAX)) + 1;
-        let levels = levels.clamp(LEVELS_MIN, CAPACITY_MAX);
-        let has_levels = config.policy.rule == Rule::ShortestQueue;
         Workers {
             all: vec![Worker::vacant(); places].into(),
             policy: config.policy,
             members: Set::new(places),
             free: Set::new(places),
-            levels: has_levels.then(|| Levels::new(places, levels)),
+            levels: levels(config.policy, places),
             idle: 0,
             outstanding: 0,
             usable_outstanding: 0,
@@ -73,6 +70,17 @@ impl Workers {
             primary: None,
             cursor: 0,
             turns: vec![0; places].into(),
+        }
+    }
+
+    /// Chooses in another way from now on.
+    pub(crate) fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+        self.levels = levels(policy, self.all.len());
+        for index in 0..self.all.len() {
+            if self.members.contains(index) {
+                self.update(index);
+            }
         }
     }
 
@@ -222,4 +230,11 @@ impl Workers {
         let index = self.index(self.primary?)?;
         self.all[index].is_free.then_some(index)
     }
+}
+
+/// Levels for a policy that compares all loads.
+fn levels(policy: Policy, places: usize) -> Option<Levels> {
+    let levels = usize::from(policy.bound.of(BOUND_MAX)) + 1;
+    let levels = levels.clamp(LEVELS_MIN, CAPACITY_MAX);
+    (policy.rule == Rule::ShortestQueue).then(|| Levels::new(places, levels))
 }

@@ -11,6 +11,8 @@ pub struct Process {
     pub child: Child,
     /// The line that says that it is ready.
     pub ready: String,
+    /// What it has said before.
+    pub first: Vec<String>,
     said: Option<JoinHandle<Vec<String>>>,
 }
 
@@ -20,10 +22,17 @@ impl Process {
         let mut child = child.expect("it starts");
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let mut lines = lines.map_while(Result::ok);
-        let ready = lines.find(|line| line.contains(ready)).expect("it says that it is ready");
+        let mut first: Vec<String> = Vec::new();
+        let ready = loop {
+            let line = lines.next().expect("it says that it is ready");
+            match line.contains(ready) {
+                true => break line,
+                false => first.push(line),
+            }
+        };
         // What it says later is read, so that it does not wait.
         let said = std::thread::spawn(move || lines.collect());
-        Process { child, ready, said: Some(said) }
+        Process { child, ready, first, said: Some(said) }
     }
 
     /// SIGKILL.

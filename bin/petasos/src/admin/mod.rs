@@ -1,5 +1,6 @@
-//! What the programs for operators share: how they reach the managed service's control plane
-//! (`petasos.admin.v1.Admin`), and how they show what it tells.
+//! What the programs for operators share: how they reach the control planes of the managed service
+//! (`petasos.admin.v1.Admin`) and of routers (`petasos.router.v1.Router`), and how they show what
+//! these tell.
 
 pub mod counts;
 pub mod forms;
@@ -8,5 +9,5 @@ mod service;
 mod table;
 
 pub use frame::{Calls, Engine, Frame, Order};
-pub use service::{ServiceArgs, ended, failed};
+pub use service::{ROUTER, SERVICE, Served, ServiceArgs, ended, failed};
 pub use table::table;

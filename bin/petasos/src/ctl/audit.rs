@@ -1,7 +1,8 @@
 //! `petasos ctl audit`: the audit log.
 
 use clap::Args;
-use petasos_admin::{AuditEntry, ListAuditRequest};
+use petasos::Msg;
+use petasos_admin::{AuditEntry, ListAuditRequest, ListAuditResponse};
 use petasos_cli::admin::forms::{audit_json, texts};
 use petasos_cli::admin::{ServiceArgs, table};
 use petasos_cli::failed::Failed;
@@ -16,11 +17,28 @@ pub struct AuditArgs {
     last: u32,
 }
 
+impl AuditArgs {
+    fn request(&self) -> Msg<ListAuditRequest> {
+        let mut request = ListAuditRequest::new();
+        request.edit().set_entries_max(self.last);
+        request
+    }
+}
+
 /// Shows the audit log, the newest entry last.
 pub fn run(service: &ServiceArgs, args: &AuditArgs) -> Result<(), Failed> {
-    let mut request = ListAuditRequest::new();
-    request.edit().set_entries_max(args.last);
-    let answer = service.ask(request, |client, request| client.list_audit(request))?;
+    let answer = service.ask(args.request(), |client, request| client.list_audit(request))?;
+    show(service, &answer)
+}
+
+/// The same, of a router.
+pub fn run_router(service: &ServiceArgs, args: &AuditArgs) -> Result<(), Failed> {
+    let answer =
+        service.ask_router(args.request(), |client, request| client.list_audit(request))?;
+    show(service, &answer)
+}
+
+fn show(service: &ServiceArgs, answer: &ListAuditResponse) -> Result<(), Failed> {
     let list = answer.entries();
     print(
         service,

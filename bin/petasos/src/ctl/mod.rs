@@ -1,4 +1,4 @@
-//! `petasos ctl`: operators see and change the managed service of this host.
+//! `petasos ctl`: operators see and change the managed service of this host, or a router.
 //!
 //! A client of `petasos.admin.v1.Admin` at the service's Unix socket. What changes something is a
 //! plan of steps; the commands that change one thing are plans of one step.
@@ -10,6 +10,7 @@ mod plugin;
 mod policy;
 mod quota;
 mod rollout;
+mod router;
 mod runtime;
 mod schema;
 mod show;
@@ -75,6 +76,8 @@ enum What {
     Apply(plan::ApplyArgs),
     /// Change several hosts one after another, and undo all if anything fails.
     Rollout(rollout::RolloutArgs),
+    /// Show and change the groups of a router (`petasos-router`) while calls run.
+    Router(router::RouterArgs),
     /// Start another `petasosd`, which takes over from the one that runs while calls run.
     Upgrade(upgrade::UpgradeArgs),
 }
@@ -107,6 +110,7 @@ fn done(args: &CtlArgs) -> Result<(), Failed> {
         What::Audit(args) => audit::run(service, args),
         What::Apply(args) => plan::run(service, args),
         What::Rollout(args) => rollout::run(service, args),
+        What::Router(args) => router::run(service, args),
         What::Upgrade(args) => upgrade::run(service, args),
     }
 }

@@ -76,7 +76,7 @@ pub async fn on_changes(front: Front, mut follower: Follower) {
 
 /// Reads the configuration again, or takes this text as it. Gives what was done.
 async fn reload(front: &Front, text: Option<String>) -> Result<String, Status> {
-    front.0.check_audit()?;
+    front.0.gate.check_audit()?;
     let mut request = proto::ChangeRequest::new();
     request.edit().steps_mut().add().reload_mut();
     let (done, _) = front.0.change(request, text, Time::NEVER).await?;
@@ -93,6 +93,6 @@ impl Front {
         eprintln!("petasosd: reload ({by}): {said}");
         // Who has sent a signal, or written to etcd, is not known: it may do what this user may.
         let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-        self.record(Process { uid, gid, pid: None }, by, "reload", (status, message));
+        self.0.gate.note(Process { uid, gid, pid: None }, by, "reload", (status, message));
     }
 }

@@ -1,20 +1,19 @@
 //! The service's methods: judged, done by the loop, written down.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::grpc::Process;
 use petasos::message::Message;
-use petasos::{Code, Msg, Request, Response, Sender, Status};
+use petasos::{Msg, Request, Response, Sender, Status};
 use petasos_admin::{self as proto, Admin, AdminServer, STEPS_MAX};
 use petasos_base::{Clock, Time};
+use petasos_operator::{Gate, Needs, Role, caller, fill_audit, shortened};
 use petasos_service::PolicyNames;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 
-use super::audit::{Audit, Called};
 use super::copies::Copies;
-use super::roles::{Role, Roles};
 use super::{JobSender, stats, view};
 use crate::configuration::Reader;
 use crate::control::{World, describe};
@@ -28,8 +27,6 @@ const WATCHERS_MAX: usize = 8;
 const INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
 /// How long the loop may take. What it has not begun by then it does not do.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The longest message of a status, in bytes.
-const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// Answers operators.
 #[derive(Clone)]
@@ -37,9 +34,7 @@ pub struct Front(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     sender: JobSender,
-    roles: Roles,
-    /// The lock cannot be poisoned for long: no code panics while holding it.
-    audit: Mutex<Audit>,
+    pub(super) gate: Arc<Gate>,
     pub(super) reader: Arc<Reader>,
     watchers: Semaphore,
     copies: Copies,
@@ -48,10 +43,10 @@ pub(super) struct Inner {
 }
 
 impl Front {
-    pub fn new(sender: JobSender, roles: Roles, audit: Audit, reader: Reader) -> Front {
-        let (audit, watchers) = (Mutex::new(audit), Semaphore::new(WATCHERS_MAX));
+    pub fn new(sender: JobSender, gate: Gate, reader: Reader) -> Front {
+        let (gate, watchers) = (Arc::new(gate), Semaphore::new(WATCHERS_MAX));
         let (copies, reader, preparing) = (Copies::new(), Arc::new(reader), AsyncMutex::new(()));
-        Front(Arc::new(Inner { sender, roles, audit, reader, watchers, copies, preparing }))
+        Front(Arc::new(Inner { sender, gate, reader, watchers, copies, preparing }))
     }
 
     /// What is counted, as a page for Prometheus.
@@ -62,19 +57,6 @@ impl Front {
         let taken = self.0.ask(take).await.map_err(|status| status.message().to_owned())?;
         let (snapshot, reporters) = taken;
         Ok(metrics::text(&snapshot, &reporters.values()))
-    }
-
-    /// Writes down what somebody did who may, at another socket than this service's.
-    pub fn record(
-        &self,
-        process: Process,
-        method: &'static str,
-        what: &str,
-        (status, message): (&'static str, &str),
-    ) {
-        let (role, steps) = (self.0.roles.of(process), vec![what.to_owned()]);
-        let message = message.to_owned();
-        self.0.audit().record(Called { process, role, method, steps, status, message });
     }
 
     /// As a service.
@@ -98,68 +80,22 @@ impl Front {
         .await
     }
 
-    /// Does what a caller with this role may do, and writes it down. A task of its own does it: who
-    /// leaves does not keep it from being written.
+    /// Does what a caller with this role may do, and writes it down.
     async fn judged<R: Message, F>(
         &self,
         process: Process,
-        needs: (Role, &'static str, Vec<String>),
+        needs: Needs,
         work: impl FnOnce(Arc<Inner>) -> F + Send + 'static,
-    ) -> Result<Response<R>, Status>
-    where
-        F: Future<Output = Result<Msg<R>, Status>> + Send + 'static,
-    {
-        self.judged_noting(process, needs, work, |_| None).await
-    }
-
-    /// The same. What `note` says of the answer is written down, too.
-    async fn judged_noting<R: Message, F>(
-        &self,
-        process: Process,
-        (needs, method, mut steps): (Role, &'static str, Vec<String>),
-        work: impl FnOnce(Arc<Inner>) -> F + Send + 'static,
-        note: fn(&Msg<R>) -> Option<String>,
     ) -> Result<Response<R>, Status>
     where
         F: Future<Output = Result<Msg<R>, Status>> + Send + 'static,
     {
         let inner = self.0.clone();
-        let task = tokio::spawn(async move {
-            let role = inner.roles.of(process);
-            let result = match inner.judge(process, role, needs) {
-                Ok(()) => work(inner.clone()).await,
-                Err(refusal) => Err(refusal),
-            };
-            steps.extend(result.as_ref().ok().and_then(note));
-            inner.record(process, role, (method, steps), result.as_ref().err());
-            result
-        });
-        let result = task.await.unwrap_or_else(|_| Err(Status::internal("the request has failed")));
-        result.map(Response::new).map_err(shortened)
+        self.0.gate.judged(process, needs, || work(inner)).await
     }
 }
 
 impl Inner {
-    fn audit(&self) -> MutexGuard<'_, Audit> {
-        self.audit.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes a call down.
-    fn record(
-        &self,
-        process: Process,
-        role: Role,
-        (method, steps): (&'static str, Vec<String>),
-        failed: Option<&Status>,
-    ) {
-        let (code, message) = match failed {
-            None => (Code::Ok, ""),
-            Some(status) => (status.code(), status.message()),
-        };
-        let (status, message) = (code.name(), message.to_owned());
-        self.audit().record(Called { process, role, method, steps, status, message });
-    }
-
     /// What is counted of all applications, or of the one that is named.
     async fn snapshot(&self, application: &str) -> Result<Arc<Snapshot>, Status> {
         let named = application.to_owned();
@@ -179,27 +115,9 @@ impl Inner {
         let mut edit = overview.edit();
         stats::fill(&snapshot, &mut edit.stats_mut());
         if audit_entries_max > 0 {
-            view::fill_audit(&self.audit().newest(audit_entries_max), &mut edit.audit_mut());
+            fill_audit(&self.gate.newest(audit_entries_max), &mut edit.audit_mut());
         }
         Ok(overview)
-    }
-
-    fn judge(&self, process: Process, role: Role, needs: Role) -> Result<(), Status> {
-        if role < needs {
-            let may = match role {
-                Role::Viewer => "may look, and not change",
-                _ => "has no rights here",
-            };
-            return Err(Status::permission_denied(format!("user {} {may}", process.uid)));
-        }
-        if needs == Role::Operator { self.check_audit() } else { Ok(()) }
-    }
-
-    /// Nothing is changed that cannot be written down.
-    pub(super) fn check_audit(&self) -> Result<(), Status> {
-        let what = "the audit log could not be written: nothing is changed before it can";
-        let is_sound = self.audit().is_sound();
-        is_sound.then_some(()).ok_or_else(|| Status::unavailable(what))
     }
 
     /// Lets the loop do something.
@@ -306,17 +224,7 @@ impl Admin for Front {
         &self,
         request: Request<proto::ListAuditRequest>,
     ) -> Result<Response<proto::ListAuditResponse>, Status> {
-        let process = caller(&request)?;
-        let most = match request.entries_max() {
-            0 => usize::MAX,
-            most => most as usize,
-        };
-        let needs = (Role::Viewer, "ListAudit", Vec::new());
-        self.judged(process, needs, move |inner| async move {
-            let entries = inner.audit().newest(most);
-            Ok(view::audit(&entries))
-        })
-        .await
+        self.0.gate.list_audit(request).await
     }
 
     async fn stats(
@@ -375,7 +283,8 @@ impl Admin for Front {
         let request = request.into_message();
         let steps: Vec<String> = request.steps().iter().take(STEPS_MAX).map(describe).collect();
         let needs = (Role::Operator, "Change", steps);
-        let change = move |inner: Arc<Inner>| async move {
+        let inner = self.0.clone();
+        let change = move || async move {
             let (done, chain) = inner.change(request, None, until).await?;
             let mut response = proto::ChangeResponse::new();
             let mut edit = response.edit();
@@ -387,7 +296,7 @@ impl Admin for Front {
             let chain = Some(answer.chain()).filter(|chain| *chain > 0);
             chain.map(|chain| format!("can be undone as the last of chain {chain}"))
         };
-        self.judged_noting(process, needs, change, can_be_undone).await
+        self.0.gate.judged_noting(process, needs, change, can_be_undone).await
     }
 
     async fn undo(
@@ -413,7 +322,7 @@ impl Inner {
     /// The names of the numbers in reports, for a caller who may look. They may be many, so that it
     /// is not the loop that collects them.
     async fn names_for(&self, process: Process) -> PolicyNames {
-        if self.roles.of(process) < Role::Viewer {
+        if self.gate.role_of(process) < Role::Viewer {
             return PolicyNames::default();
         }
         let host = self.ask(|world| Ok(world.first.common.host.clone())).await;
@@ -427,9 +336,9 @@ impl Inner {
         method: &'static str,
         interval_ms: u32,
     ) -> Result<(SemaphorePermit<'_>, Duration), Status> {
-        let role = self.roles.of(process);
+        let role = self.gate.role_of(process);
         let watched = self.watch_as(process, role, interval_ms);
-        self.record(process, role, (method, Vec::new()), watched.as_ref().err());
+        self.gate.record(process, role, (method, Vec::new()), watched.as_ref().err());
         watched
     }
 
@@ -439,7 +348,7 @@ impl Inner {
         role: Role,
         interval_ms: u32,
     ) -> Result<(SemaphorePermit<'_>, Duration), Status> {
-        self.judge(process, role, Role::Viewer)?;
+        self.gate.judge(process, role, Role::Viewer)?;
         let interval_ms = if interval_ms == 0 { 1000 } else { interval_ms };
         if !INTERVAL_MS.contains(&interval_ms) {
             let (least, most) = (INTERVAL_MS.start(), INTERVAL_MS.end());
@@ -450,19 +359,4 @@ impl Inner {
         let permit = self.watchers.try_acquire().map_err(full)?;
         Ok((permit, Duration::from_millis(interval_ms.into())))
     }
-}
-
-/// The process that has called.
-fn caller<T: Message>(request: &Request<T>) -> Result<Process, Status> {
-    let process = request.peer().and_then(|peer| peer.process());
-    process.ok_or_else(|| Status::permission_denied("the service does not know who calls"))
-}
-
-fn shortened(status: Status) -> Status {
-    let message = status.message();
-    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
-    if end == message.len() {
-        return status;
-    }
-    Status::new(status.code(), format!("{}…", &message[..end]))
 }

@@ -9,7 +9,6 @@ use petasos_engine::{Application as Number, Policy, Without};
 use petasos_plugin::Mapping;
 use petasos_service::{Application, Digest, KeptSchema, PolicyNames};
 
-use super::audit::Entry;
 use crate::control::{StepError, World};
 use crate::made;
 use crate::member::{Heaps, Member};
@@ -342,30 +341,4 @@ fn fill(quota: &mut proto::QuotaMut<'_>, name: &str, of: &Quota) {
         .set_metadata_bytes_max(limits.metadata_bytes_max as u64)
         .set_held_bytes_max(limits.held_bytes_max as u64)
         .set_descriptors_max(limits.descriptors_max as u64);
-}
-
-pub fn audit(entries: &[Arc<Entry>]) -> Msg<proto::ListAuditResponse> {
-    let mut response = proto::ListAuditResponse::new();
-    fill_audit(entries, &mut response.edit());
-    response
-}
-
-pub fn fill_audit(entries: &[Arc<Entry>], edit: &mut proto::ListAuditResponseMut<'_>) {
-    let mut list = edit.entries_mut();
-    for entry in entries {
-        let mut one = list.add();
-        one.set_sequence(entry.sequence)
-            .set_time_us(entry.time_us)
-            .set_uid(entry.uid)
-            .set_gid(entry.gid)
-            .set_role(entry.role)
-            .set_method(entry.method)
-            .set_status(entry.status)
-            .set_message(&*entry.message)
-            .set_unrecorded(entry.unrecorded);
-        if let Some(pid) = entry.pid {
-            one.set_pid(pid);
-        }
-        one.steps_mut().extend(&entry.steps);
-    }
 }

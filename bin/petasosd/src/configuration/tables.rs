@@ -23,10 +23,11 @@ use std::path::PathBuf;
 
 use petasos::{Msg, Security};
 use petasos_admin as proto;
+use petasos_operator::Account;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::names::{Account, check_name};
+use crate::names::check_name;
 use crate::policies::Line;
 use crate::quotas::Quotas;
 use crate::security::SecurityOptions;

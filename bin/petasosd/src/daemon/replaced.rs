@@ -78,7 +78,7 @@ impl Daemon {
             self.takeover.predecessor = None;
             self.common.kept.forget(None);
             eprintln!("petasosd: the process before this one has ended");
-            crate::notify::status("the process before this one has ended");
+            petasos_operator::notify::status("the process before this one has ended");
         }
         let_in.into_iter().for_each(|applicant| self.accept(applicant));
         has_moved

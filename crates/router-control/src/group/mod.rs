@@ -14,6 +14,7 @@
 
 mod clients;
 mod judged;
+mod operated;
 mod places;
 mod workers;
 
@@ -36,6 +37,7 @@ use petasos_tls::Holder;
 
 use crate::change_log::ChangeLog;
 use crate::config::GroupSettings;
+use crate::desk::Desk;
 use crate::epochs::{EpochChange, Epochs};
 use crate::links::{Link, Tables};
 use crate::methods::MethodTable;
@@ -151,6 +153,8 @@ pub(crate) struct Group {
     epochs: Epochs,
     /// Of a sealed group.
     secrets: Option<Secrets>,
+    /// What operators want.
+    desk: Arc<Desk<Group>>,
     /// Who has to leave.
     expelled: Vec<(PeerLink, Leave)>,
 }
@@ -195,6 +199,7 @@ impl Group {
             admit: VecDeque::new(),
             epochs,
             secrets,
+            desk: Arc::new(Desk::open()),
             expelled: Vec::new(),
         };
         group.begin_epoch(0);
@@ -210,6 +215,11 @@ impl Group {
     /// The AEAD of a sealed group, as members are told.
     fn cipher(&self) -> Option<Cipher> {
         self.secrets.as_ref().map(Secrets::cipher)
+    }
+
+    /// Where operators leave work.
+    pub(crate) fn desk(&self) -> &Arc<Desk<Group>> {
+        &self.desk
     }
 
     fn command(&self, command: PlaneCommand) {
@@ -440,6 +450,7 @@ impl GroupRouter for Group {
         for reply in replies {
             self.on_reply(reply, answers);
         }
+        self.serve_operators();
         self.take_verdicts(now, answers);
         self.turn_epochs(now);
         self.end_outlived(now);

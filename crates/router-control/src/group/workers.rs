@@ -233,6 +233,7 @@ impl Group {
             self.worker_keys.remove(key);
         }
         self.free_workers.push_back(number);
+        self.command(PlaneCommand::Forget(number));
     }
 
     /// A worker whose grant was given may get requests.

@@ -2,6 +2,7 @@
 
 mod endpoints;
 mod group;
+mod operate;
 mod packets;
 mod sealed;
 mod world;

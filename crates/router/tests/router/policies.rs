@@ -1,10 +1,14 @@
 //! Who gets a request.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use petasos_router::{Affinity, Bound, Config, Keys, Policy, Request, Rule, WorkerId};
+use petasos_router::{
+    Adjustment, Admission, Affinity, Bound, Config, Keys, Output, Policy, Refusal, Request, Rule,
+    WorkerId,
+};
 
-use crate::support::Bench;
+use crate::support::{Bench, ms};
 
 fn config(policy: &str) -> Config {
     Config { policy: policy.parse().expect("it is a policy"), ..Config::default() }
@@ -205,4 +209,51 @@ fn who_cannot_be_used_does_not_raise_what_a_key_may_have() {
     assert_eq!(bench.given().len(), 20);
     let most = [6, 7].map(|index| bench.outstanding(workers[index])).into_iter().max();
     assert_eq!(most, Some(35));
+}
+
+#[test]
+fn another_policy_holds_for_what_comes_and_what_waits() {
+    let (mut bench, workers) = Bench::with_workers(&config("jbsq3"), &[8, 8]);
+    bench.requests(0..8);
+    assert_eq!(bench.given().len(), 6);
+    let adjusted = |policy: &str| Adjustment {
+        policy: policy.parse().expect("it is a policy"),
+        ..config("jsq").adjustment()
+    };
+    // Workers that have more than they may now get nothing until they have less.
+    bench.router.adjust(adjusted("jbsq2")).expect("it is right");
+    assert_eq!(bench.given(), []);
+    bench.tell(workers[0], 1, 3, 8);
+    assert_eq!(bench.given(), []);
+    bench.tell(workers[0], 2, 3, 8);
+    assert_eq!(bench.tokens(), [6]);
+    // What waits goes at once if there is room now.
+    bench.router.adjust(adjusted("rr")).expect("it is right");
+    assert_eq!((bench.tokens(), bench.limit(workers[1])), (vec![7], 8));
+    let wrong = Adjustment { waiting_max: 1, ..adjusted("rr") };
+    let error = bench.router.adjust(wrong).expect_err("one may not wait alone");
+    assert!(error.to_string().contains("waiting_max"), "{error}");
+    assert_eq!(bench.router.config().policy.to_string(), "rr");
+}
+
+#[test]
+fn less_room_displaces_nobody_and_ages_are_those_of_the_arrival() {
+    let (mut bench, workers) = Bench::with_workers(&config("jsq"), &[1]);
+    bench.requests(0..9);
+    assert_eq!(bench.tokens(), [0]);
+    let shorter = Adjustment { waiting_max: 4, ..config("jsq").adjustment() };
+    bench.router.adjust(shorter).expect("it is right");
+    let refused = bench.router.handle_request(bench.now, Request::new(9));
+    assert_eq!((refused, bench.router.waiting()), (Admission::Refused(9, Refusal::Full), 8));
+    bench.tell(workers[0], 1, 1, 6);
+    assert_eq!(bench.tokens(), [1, 2, 3, 4, 5, 6]);
+    let longer = Some(Duration::from_secs(3600));
+    let patient = Adjustment { waiting_max: 9, waiting_age_max: longer, ..shorter };
+    bench.router.adjust(patient).expect("it is right");
+    bench.requests(10..12);
+    bench.pass(ms(1001));
+    let aged = [7, 8].map(|token| Output::Dropped(token, Refusal::Aged));
+    // A probe is first: the worker says nothing.
+    assert_eq!(bench.outputs()[1..], aged);
+    assert_eq!(bench.router.waiting(), 2);
 }

@@ -1,6 +1,8 @@
 //! Workers and a network that loses, repeats, reorders and delays, and what must hold whatever they
 //! do. The world keeps books of its own: it knows where each request really is.
 
+mod commands;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -140,8 +142,8 @@ impl World {
         let Request { token, expires, .. } = request;
         let waiting_max = self.router.config().waiting_max;
         let for_primary = self.waiting.values().filter(|other| other.is_for_primary).count();
-        let is_part_full = waiting.is_for_primary && for_primary == waiting_max / 2;
-        let is_full = self.waiting.len() == waiting_max || is_part_full;
+        let is_part_full = waiting.is_for_primary && for_primary >= waiting_max / 2;
+        let is_full = self.waiting.len() >= waiting_max || is_part_full;
         match admission {
             Admission::Admitted => {
                 assert!(!is_full);
@@ -364,10 +366,7 @@ impl World {
         if sequence > worker.told.0 {
             worker.told = (sequence, told.bound);
         }
-        let bound = worker.told.1;
-        let allowed = self.bound(bound);
-        let worker = self.workers.get_mut(&id).expect("it is a member");
-        worker.allowed = worker.allowed.max(allowed);
+        self.allow(id);
         self.router.handle_feedback(self.now, id, &told).expect("it is right");
         self.take_events();
     }
@@ -429,44 +428,6 @@ impl World {
             is_silent: self.rng.chance(0.05),
         };
         assert!(self.workers.insert(id, worker).is_none(), "IDs are fresh");
-    }
-
-    fn change_bound(&mut self) {
-        if let Some(id) = self.some_worker() {
-            let bound = self.rng.below(6) as u16;
-            self.workers.get_mut(&id).expect("it is a member").bound = bound;
-            self.tell(id);
-        }
-    }
-
-    fn speak_for_a_stranger(&mut self) {
-        let Some(id) = self.some_worker() else { return };
-        let worker = &self.workers[&id];
-        let sequence = worker.sequence + 1000;
-        let received = self.router.worker(id).expect("it is a member").account.given() + 1;
-        for told in [
-            feedback(sequence, received, received, 4095),
-            feedback(sequence, worker.received + 1, worker.received, 4095),
-        ] {
-            assert!(self.router.handle_feedback(self.now, id, &told).is_err());
-        }
-    }
-
-    fn command(&mut self) {
-        let Some(id) = self.some_worker() else { return };
-        match self.rng.below(8) {
-            6 => _ = self.router.handle_disconnect(self.now, id),
-            7 if self.rng.chance(0.2) => {
-                self.router.handle_end(id).expect("it was a member");
-                self.workers.remove(&id);
-            }
-            7 => _ = self.router.handle_reconnect(id),
-            0 => _ = self.router.drain(id, self.rng.chance(0.3)),
-            1 => _ = self.router.set_weight(id, self.rng.below(120) as u8),
-            2 if self.rng.chance(0.3) => _ = self.router.handle_leave(id),
-            3 => self.router.handle_failure(self.now, id, 1),
-            _ => _ = self.router.set_primary(self.rng.chance(0.9).then_some(id)),
-        }
     }
 
     /// No more requests, and no more loss: all slots return.

@@ -9,6 +9,18 @@ pub fn ready() {
     say(&format!("READY=1\nMAINPID={}", std::process::id()));
 }
 
+/// This process reads its configuration again; [`ready`] says that it is done.
+pub fn reloading() {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now_us = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;
+    say(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}"));
+}
+
+/// This process is about to end.
+pub fn stopping() {
+    say("STOPPING=1");
+}
+
 /// What it does, for people.
 pub fn status(text: &str) {
     say(&format!("STATUS={text}"));

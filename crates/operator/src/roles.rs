@@ -5,7 +5,7 @@
 
 use petasos::grpc::Process;
 
-use crate::names::Account;
+use crate::account::Account;
 
 /// What somebody may do; more, the later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

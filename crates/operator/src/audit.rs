@@ -15,10 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use petasos::grpc::Process;
+use petasos_admin as proto;
 use petasos_base::{SystemClock, Time};
 use serde::Serialize;
 
-use super::roles::Role;
+use crate::roles::Role;
 use crate::wall_time::unix_time;
 
 /// Entries that are kept in memory: of changes, and as many of others.
@@ -34,19 +35,29 @@ const USERS_MAX: usize = 64;
 /// A call that was made, or refused.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
+    /// Counts entries.
     pub sequence: u64,
     /// µs since 1970.
     pub time_us: i64,
+    /// The caller's user.
     pub uid: u32,
+    /// The caller's group.
     pub gid: u32,
+    /// The caller's process, if it can be seen.
     pub pid: Option<i32>,
+    /// What the caller may do.
     pub role: &'static str,
+    /// What was called.
     pub method: &'static str,
+    /// What a change was to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
+    /// How the call ended.
     pub status: &'static str,
+    /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// So many calls of this user before this one are not in the log.
     #[serde(skip_serializing_if = "is_zero")]
     pub unrecorded: u64,
 }
@@ -58,17 +69,24 @@ fn is_zero(count: &u64) -> bool {
 
 /// What somebody has called.
 pub struct Called {
+    /// Who.
     pub process: Process,
+    /// What it may do.
     pub role: Role,
+    /// The method.
     pub method: &'static str,
     /// Of a change: what was to be done.
     pub steps: Vec<String>,
+    /// The name of the status's code.
     pub status: &'static str,
+    /// The status's message.
     pub message: String,
 }
 
 /// The log.
 pub struct Audit {
+    /// Who says that the file cannot be written.
+    program: &'static str,
     file: Option<File>,
     /// The file could not be written.
     is_broken: bool,
@@ -91,7 +109,7 @@ impl Audit {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn new(path: Option<&Path>) -> Result<Audit, String> {
+    pub fn new(program: &'static str, path: Option<&Path>) -> Result<Audit, String> {
         let open = |path: &Path| {
             let mut options = OpenOptions::new();
             let file = options.create(true).append(true).mode(0o600).open(path);
@@ -100,7 +118,8 @@ impl Audit {
         let (changes, others) = (VecDeque::new(), VecDeque::new());
         let (users, clock) = (HashMap::new(), SystemClock::default());
         let file = path.map(open).transpose()?;
-        Ok(Audit { file, is_broken: false, changes, others, users, clock, sequence: 0 })
+        let (is_broken, sequence) = (false, 0);
+        Ok(Audit { program, file, is_broken, changes, others, users, clock, sequence })
     }
 
     /// Whether changes may be made: the last entry could be written.
@@ -115,9 +134,9 @@ impl Audit {
         let Some(unrecorded) = self.allowed(called.process.uid, is_change, now) else { return };
         let Process { uid, gid, pid } = called.process;
         let Called { role, method, steps, status, message, .. } = called;
-        let (mut steps, mut message) = (shortened(steps), message);
+        let (steps, mut message) = (shortened(steps), message);
         message.truncate(message.floor_char_boundary(TEXT_BYTES_MAX));
-        steps.shrink_to_fit();
+        message.shrink_to_fit();
         self.sequence += 1;
         let time_us = i64::try_from(unix_time().as_micros()).unwrap_or(i64::MAX);
         let (sequence, role) = (self.sequence, role.name());
@@ -178,7 +197,8 @@ impl Audit {
         if let Err(error) = &written
             && !self.is_broken
         {
-            eprintln!("petasosd: the audit log cannot be written, changes are refused: {error}");
+            let what = "the audit log cannot be written, changes are refused";
+            eprintln!("{}: {what}: {error}", self.program);
         }
         self.is_broken = written.is_err();
     }
@@ -189,20 +209,46 @@ fn append(file: &mut File, line: &[u8]) -> io::Result<()> {
     file.flush()
 }
 
-/// As many of the steps as an entry has room for.
-fn shortened(mut steps: Vec<String>) -> Vec<String> {
-    let mut left = TEXT_BYTES_MAX;
-    let fits = steps.iter().take_while(|step| {
-        let is_room = left > 0;
+/// As many of the steps as an entry has room for, and of the last of these as much.
+fn shortened(steps: Vec<String>) -> Vec<String> {
+    let (mut left, mut kept, all) = (TEXT_BYTES_MAX, Vec::new(), steps.len());
+    for mut step in steps {
+        if left == 0 {
+            break;
+        }
+        if step.len() > left {
+            step.truncate(step.floor_char_boundary(left));
+            step.push('…');
+            step.shrink_to_fit();
+        }
         left = left.saturating_sub(step.len());
-        is_room
-    });
-    let (kept, all) = (fits.count(), steps.len());
-    steps.truncate(kept);
-    if kept < all {
-        steps.push(format!("and {} more steps", all - kept));
+        kept.push(step);
     }
-    steps
+    if kept.len() < all {
+        kept.push(format!("and {} more steps", all - kept.len()));
+    }
+    kept
+}
+
+/// Entries as a message.
+pub fn fill_audit(entries: &[Arc<Entry>], edit: &mut proto::ListAuditResponseMut<'_>) {
+    let mut list = edit.entries_mut();
+    for entry in entries {
+        let mut one = list.add();
+        one.set_sequence(entry.sequence)
+            .set_time_us(entry.time_us)
+            .set_uid(entry.uid)
+            .set_gid(entry.gid)
+            .set_role(entry.role)
+            .set_method(entry.method)
+            .set_status(entry.status)
+            .set_message(&*entry.message)
+            .set_unrecorded(entry.unrecorded);
+        if let Some(pid) = entry.pid {
+            one.set_pid(pid);
+        }
+        one.steps_mut().extend(&entry.steps);
+    }
 }
 
 #[cfg(test)]
@@ -218,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_refusals_pushes_no_change_out_and_is_counted() {
-        let mut audit = Audit::new(None).expect("there is no file");
+        let mut audit = Audit::new("test", None).expect("there is no file");
         audit.record(called(0, Role::Operator, &["detach"]));
         for _ in 0..10 * KEPT_MAX {
             audit.record(called(7, Role::Nobody, &["detach"]));
@@ -236,7 +282,7 @@ mod tests {
 
     #[test]
     fn changes_are_all_recorded_and_the_newest_are_kept() {
-        let mut audit = Audit::new(None).expect("there is no file");
+        let mut audit = Audit::new("test", None).expect("there is no file");
         for _ in 0..KEPT_MAX + 10 {
             audit.record(called(0, Role::Operator, &["detach"]));
         }
@@ -247,7 +293,7 @@ mod tests {
 
     #[test]
     fn users_and_texts_are_bounded() {
-        let mut audit = Audit::new(None).expect("there is no file");
+        let mut audit = Audit::new("test", None).expect("there is no file");
         for uid in 0..10 * USERS_MAX as u32 {
             audit.record(called(uid, Role::Nobody, &[]));
         }
@@ -256,14 +302,17 @@ mod tests {
         audit.record(called(0, Role::Operator, &[&*long; 100]));
         let entry = &audit.newest(1)[0];
         assert_eq!((entry.steps.len(), &*entry.steps[4]), (5, "and 96 more steps"));
+        audit.record(called(0, Role::Operator, &[&*"x".repeat(1 << 20)]));
+        let entry = &audit.newest(1)[0];
+        assert_eq!((entry.steps.len(), entry.steps[0].chars().count()), (1, TEXT_BYTES_MAX + 1));
     }
 
     #[test]
     fn a_file_that_cannot_be_written_is_noticed() {
-        let Ok(mut audit) = Audit::new(Some(Path::new("/dev/full"))) else { return };
+        let Ok(mut audit) = Audit::new("test", Some(Path::new("/dev/full"))) else { return };
         assert!(audit.is_sound());
         audit.record(called(0, Role::Operator, &["detach"]));
         assert!(!audit.is_sound());
-        assert!(Audit::new(Some(Path::new("/nowhere/audit"))).is_err());
+        assert!(Audit::new("test", Some(Path::new("/nowhere/audit"))).is_err());
     }
 }

@@ -1,0 +1,156 @@
+//! What operators see and change while calls run.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use petasos_endpoint::{RefuseCode, SessionError};
+use petasos_router_control::{
+    ClientSnapshot, GroupSettings, GroupSnapshot, MemberSettings, Operator, PlaneConfig,
+    WorkerChange, Workers,
+};
+
+use crate::world::{Member, Router, Wire, client, until, worker};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn snapshot(of: &Operator) -> GroupSnapshot {
+    let (tell, told) = channel();
+    of.snapshot(move |snapshot| tell.send(snapshot).expect("it is waited for"));
+    told.recv_timeout(PATIENCE).expect("the router answers")
+}
+
+fn clients(of: &Operator, after: Option<u32>, most: usize) -> (Vec<ClientSnapshot>, bool) {
+    let (tell, told) = channel();
+    of.clients((after, most), move |all, more| tell.send((all, more)).expect("it is waited for"));
+    told.recv_timeout(PATIENCE).expect("the router answers")
+}
+
+fn change(of: &Operator, worker: u16, change: WorkerChange) -> bool {
+    let (tell, told) = channel();
+    of.change_worker(worker, change, move |is_there| tell.send(is_there).expect("it is waited"));
+    told.recv_timeout(PATIENCE).expect("the router answers")
+}
+
+/// So many calls more, of which none fails.
+fn calls(
+    clients: &mut [Member<petasos_endpoint::GroupId>],
+    workers: &mut [Member<petasos_endpoint::ServedGroupId>],
+    count: u64,
+) {
+    let answered = clients[0].endpoint.state().answered;
+    let mut made = 0;
+    until(clients, workers, |clients, _| {
+        made += u64::from(made < count && clients[0].call(32, false));
+        clients[0].endpoint.state().answered == answered + count
+    });
+    assert_eq!(clients[0].endpoint.state().errors, []);
+}
+
+#[test]
+fn a_drained_worker_gets_nothing_also_when_it_has_joined_anew_and_no_call_fails() {
+    let router = Router::start(GroupSettings::default());
+    let operator = router.service.operator();
+    let wire = Wire::to(router.address);
+    let mut workers = [worker(&[wire.address]), worker(&[router.address])];
+    let mut callers = [client(&[router.address])];
+    until(&mut callers, &mut workers, |callers, _| callers[0].peers() == 2);
+    calls(&mut callers, &mut workers, 200);
+    let own = workers[0].endpoint.local_address();
+    let number = |snapshot: &GroupSnapshot| {
+        let is_it = |it: &&petasos_router_control::WorkerSnapshot| it.address == own;
+        snapshot.workers.iter().find(is_it).map(|it| (it.worker, it.state))
+    };
+    let (first, state) = number(&snapshot(&operator)).expect("it is there");
+    assert!(!state.is_draining && state.bound == 8 && !state.is_lost);
+    assert!(change(&operator, first, WorkerChange::Drain(true)));
+    assert!(change(&operator, first, WorkerChange::Weight(40)));
+    assert!(!change(&operator, 999, WorkerChange::Drain(true)));
+    let handled = workers[0].endpoint.state().handled;
+    calls(&mut callers, &mut workers, 200);
+    assert_eq!(workers[0].endpoint.state().handled, handled);
+    // Its connection breaks, and it joins anew by the same number.
+    wire.cut();
+    until(&mut callers, &mut workers, |_, _| {
+        number(&snapshot(&operator)).is_some_and(|(_, state)| state.is_lost)
+    });
+    until(&mut callers, &mut workers, |_, _| {
+        number(&snapshot(&operator)).is_some_and(|(_, state)| !state.is_lost && !state.is_new)
+    });
+    let (again, state) = number(&snapshot(&operator)).expect("it is there");
+    assert!(again == first && state.is_draining && state.weight == 40, "{again} {state:?}");
+    calls(&mut callers, &mut workers, 50);
+    assert_eq!(workers[0].endpoint.state().handled, handled);
+    assert!(change(&operator, first, WorkerChange::Drain(false)));
+    calls(&mut callers, &mut workers, 200);
+    assert!(workers[0].endpoint.state().handled > handled);
+    let seen = snapshot(&operator);
+    assert!(seen.stats.given >= 650 && seen.counts.feedback > 0, "{seen:?}");
+    assert_eq!((seen.clients, seen.waiting, seen.waiting_bytes), (1, 0, 0));
+}
+
+#[test]
+fn settings_change_while_calls_run_and_wrong_ones_do_not() {
+    let plane = PlaneConfig { clients_max: 8, ..PlaneConfig::default() };
+    let router = Router::start(GroupSettings { plane, ..GroupSettings::default() });
+    let operator = router.service.operator();
+    let mut workers = vec![worker(&[router.address])];
+    let mut callers = vec![client(&[router.address]), client(&[router.address])];
+    until(&mut callers, &mut workers, |callers, _| callers.iter_mut().all(|it| it.peers() == 1));
+    let adjust = |policy: &'static str, waiting_max: usize| {
+        let (tell, told) = channel();
+        let change = move |mut to: petasos_router_control::Adjustment| {
+            to.policy = policy.parse().expect("it is a policy");
+            to.waiting_max = waiting_max;
+            to
+        };
+        operator.adjust(change, move |done| tell.send(done).expect("it is waited for"));
+        told.recv_timeout(PATIENCE).expect("the router answers")
+    };
+    for policy in ["rr", "jbsq1", "random", "pl2", "jsq"] {
+        let in_force = adjust(policy, 100).expect("it is right");
+        assert_eq!((in_force.policy.to_string(), in_force.waiting_max), (policy.to_owned(), 100));
+        calls(&mut callers, &mut workers, 50);
+    }
+    assert!(adjust("rr", 0).is_err());
+    assert_eq!(snapshot(&operator).adjustment.policy.to_string(), "jsq");
+    let (tell, told) = channel();
+    let settings = MemberSettings {
+        workers: Workers { allowed: Some(vec!["nobody".into()]), primaries: None },
+        asked_max: 16,
+        clients_max: 2,
+        routers: Vec::new(),
+    };
+    operator.set_members(settings, move || tell.send(()).expect("it is waited for"));
+    told.recv_timeout(PATIENCE).expect("the router answers");
+    // Who is there stays.
+    calls(&mut callers, &mut workers, 50);
+    workers.push(worker(&[router.address]));
+    until(&mut callers, &mut workers, |_, workers| workers[1].failure().is_some());
+    let (error, _) = workers[1].failure().expect("it was refused");
+    assert_eq!(error, SessionError::RefusedBy(RefuseCode::NotAuthorised));
+    callers.push(client(&[router.address]));
+    until(&mut callers, &mut workers, |_, _| snapshot(&operator).refused.0 > 0);
+    let (listed, has_more) = clients(&operator, None, 1);
+    assert!(listed.len() == 1 && has_more && listed[0].peer.is_some(), "{listed:?}");
+    let (rest, has_more) = clients(&operator, Some(listed[0].client), 10);
+    assert!(rest.len() == 1 && !has_more);
+    let sum: u64 = listed.iter().chain(&rest).map(|it| it.counts.requests).sum();
+    assert!(sum >= 300, "{listed:?} {rest:?}");
+    assert_eq!(clients(&operator, Some(u32::MAX), 10), (Vec::new(), false));
+}
+
+#[test]
+fn nobody_waits_for_a_router_that_has_ended() {
+    let router = Router::start(GroupSettings::default());
+    let operator = router.service.operator();
+    drop(router);
+    let (tell, told) = channel::<()>();
+    let other = tell.clone();
+    operator.snapshot(move |_| tell.send(()).expect("it is waited for"));
+    operator.change_worker(1, WorkerChange::Drain(true), move |_| {
+        other.send(()).expect("it is waited for");
+    });
+    assert!(told.recv_timeout(PATIENCE).is_err_and(|it| !matches!(it, TIMEOUT)), "it is dropped");
+}
+
+const TIMEOUT: std::sync::mpsc::RecvTimeoutError = std::sync::mpsc::RecvTimeoutError::Timeout;
