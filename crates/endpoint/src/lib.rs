@@ -54,6 +54,7 @@ mod group;
 mod group_members;
 pub mod group_router;
 mod groups;
+mod guard;
 mod handler;
 mod hooks;
 mod incoming;

@@ -5,8 +5,10 @@
 use petasos_buf::{MsgBuf, copy_short, copy_short_twice};
 use petasos_netio::{Route, TX_BATCH_MAX};
 use petasos_seal::Sealer;
-use petasos_seal::group::FirstSealer;
 use petasos_wire::{BITMAP_WORDS_MAX, CHECKSUM_BYTES, HEADER_BYTES, Header, SEAL_BYTES};
+
+pub(crate) use crate::guard::Guard;
+use crate::guard::protect;
 
 /// Packets up to this length are written next to each other as they are made, so that a run of them
 /// is one train; copying costs less than a reference. Longer packets are sent from their buffers.
@@ -96,23 +98,6 @@ impl OpenTrain {
     fn padding(&self, route: Route, packet_bytes: usize) -> Option<usize> {
         let padding = (self.segment_bytes as usize).checked_sub(packet_bytes)?;
         (padding <= PADDING_BYTES_MAX && self.route == route).then_some(padding)
-    }
-}
-
-/// What the end of a packet is made of, if its header says that it has one.
-pub(crate) enum Guard<'a> {
-    /// Its checksum (W12).
-    Checksum,
-    /// The tag of a sealed session (W27), or of a link (RT28).
-    Seal(&'a mut Sealer),
-    /// The tag of a client's first packet (RT27).
-    First(&'a mut FirstSealer),
-}
-
-impl Guard<'_> {
-    #[inline(always)]
-    pub(crate) fn of(sealer: Option<&mut Sealer>) -> Guard<'_> {
-        sealer.map_or(Guard::Checksum, Guard::Seal)
     }
 }
 
@@ -480,21 +465,6 @@ const _: () =
     assert!(STAGED_BYTES_MAX * TX_BATCH_MAX <= 65_507, "a train fits one datagram's limit");
 const _: () = assert!(TRAIN_PACKETS_MAX as usize <= TX_BATCH_MAX);
 const _: () = assert!(petasos_wire::SLOTS_MAX <= 1 << 8);
-
-/// Fills in the end of a packet, which has a block of so many bytes behind its header. Returns
-/// whether the packet can be sent.
-fn protect(packet: &mut [u8], block_bytes: usize, guard: Guard<'_>) -> bool {
-    match guard {
-        Guard::Seal(sealer) => return sealer.seal_behind(packet, block_bytes).is_ok(),
-        Guard::First(sealer) => return sealer.seal(packet).is_ok(),
-        Guard::Checksum => {}
-    }
-    let (covered, trailer) = packet
-        .split_last_chunk_mut::<CHECKSUM_BYTES>()
-        .expect("a packet with a checksum has room for it");
-    *trailer = crc32c::crc32c(covered).to_le_bytes();
-    true
-}
 
 /// The bytes of packet `index` of a message.
 #[inline]

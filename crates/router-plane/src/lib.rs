@@ -27,6 +27,7 @@ mod operate;
 mod outbox;
 mod plane;
 mod reject;
+mod rejections;
 mod stats;
 
 pub use clients::{ClientAttached, ClientCounts};

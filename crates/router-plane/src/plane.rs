@@ -19,7 +19,7 @@ use crate::config::{PlaneConfig, PlaneConfigError};
 use crate::frames::{FrameId, Frames, Waiting};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
 use crate::outbox::{Outbox, Receiver};
-use crate::reject::{Rejection, RouterLinks, code_of};
+use crate::reject::{RouterLinks, code_of};
 use crate::stats::{PlaneStats, RejectionStats};
 
 /// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
@@ -47,21 +47,21 @@ impl From<RouteError> for TableError {
 /// A router's packets and decisions. See the crate's documentation.
 pub struct Plane {
     pub(crate) core: Router<FrameId>,
-    group: Group,
+    pub(crate) group: Group,
     /// Epochs that are taken (RT30): the newest, and the one before.
     epochs: [Option<u16>; 2],
     /// Of a sealed group.
-    secrets_of_epochs: Epochs<GroupSecret>,
+    pub(crate) secrets_of_epochs: Epochs<GroupSecret>,
     pub(crate) clients: Clients,
     pub(crate) members: Members,
     pub(crate) frames: Frames,
     pub(crate) waiting_max: usize,
-    out: Outbox,
+    pub(crate) out: Outbox,
     /// Turns in a row that have received something.
     turns_without_rest: u32,
     secrets: SecretBlock,
     rng: Rng,
-    stats: PlaneStats,
+    pub(crate) stats: PlaneStats,
     pub(crate) rejections: RejectionStats,
 }
 
@@ -410,7 +410,7 @@ impl Plane {
     }
 
     /// The client of a request that waits, unless it is gone: its number may be another's.
-    fn asker(&mut self, waiting: Waiting) -> Option<&mut Client> {
+    pub(crate) fn asker(&mut self, waiting: Waiting) -> Option<&mut Client> {
         let (number, tag) = waiting.client;
         self.clients.get_mut(number).filter(|client| client.tag == tag)
     }
@@ -457,7 +457,7 @@ impl Plane {
     }
 
     /// A request does not wait any more.
-    fn leave(&mut self, token: FrameId) {
+    pub(crate) fn leave(&mut self, token: FrameId) {
         let (waiting, _) = self.frames.get(token);
         if let Some(client) = self.asker(waiting) {
             client.waiting -= 1;
@@ -472,42 +472,6 @@ impl Plane {
         let to = Receiver::Member(member.id.index(), member.route);
         self.out.push(to, &probe.to_bytes());
         self.stats.probes += 1;
-    }
-
-    fn reject_waiting(&mut self, token: FrameId, code: RejectCode) {
-        let (waiting, bytes) = self.frames.get(token);
-        let rejection = Rejection::of(bytes, self.group, code);
-        match self.asker(waiting).is_some() {
-            true => self.push_rejection(waiting.client.0, &rejection, code),
-            false => self.stats.orphaned += 1,
-        }
-        self.leave(token);
-    }
-
-    /// Rejects a first packet (RT25), to the address with which its client has attached.
-    #[cold]
-    fn reject(&mut self, bytes: &[u8], client: u32, code: RejectCode) {
-        let rejection = Rejection::of(bytes, self.group, code);
-        self.push_rejection(client, &rejection, code);
-    }
-
-    fn push_rejection(&mut self, number: u32, rejection: &Rejection, code: RejectCode) {
-        let Plane { clients, out, secrets_of_epochs, group, stats, rejections, .. } = self;
-        let Some(client) = clients.get_mut(number) else { return };
-        client.counts.rejected += 1;
-        let to = Receiver::Client(client.route);
-        if group.is_sealed {
-            let link = client.links.get(secrets_of_epochs, rejection.epoch, number);
-            let Some(bytes) = link.and_then(|link| rejection.sealed(link)) else {
-                stats.unsealed += 1;
-                return;
-            };
-            out.push(to, &bytes);
-        } else {
-            out.push(to, &rejection.plain());
-        }
-        stats.rejected += 1;
-        rejections.count(code);
     }
 }
 

@@ -13,6 +13,7 @@
 //! - a grant that is ready has a link that stands, and its member is there.
 
 mod clients;
+mod epochs;
 mod judged;
 mod operated;
 mod places;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 
 use petasos_base::Time;
 use petasos_base::sync::{AtomicU64, Ordering};
-use petasos_control::{AttachGrant, Cipher, DataAddress, JoinGrant, RefuseCode, Text};
+use petasos_control::{AttachGrant, DataAddress, JoinGrant, RefuseCode, Text};
 use petasos_endpoint::Mailbox;
 use petasos_endpoint::group_router::{
     AttachParams, GroupEvent, GroupPeer, GroupRouter, JoinParams, Leave, Member, MemberState,
@@ -38,7 +39,7 @@ use petasos_tls::Holder;
 use crate::change_log::ChangeLog;
 use crate::config::GroupSettings;
 use crate::desk::Desk;
-use crate::epochs::{EpochChange, Epochs};
+use crate::epochs::Epochs;
 use crate::links::{Link, Tables};
 use crate::methods::MethodTable;
 use crate::numbers::Numbers;
@@ -206,17 +207,6 @@ impl Group {
         group
     }
 
-    /// An epoch begins at the plane, with a secret if the group is sealed.
-    fn begin_epoch(&mut self, epoch: u16) {
-        let secret = self.secrets.as_mut().map(|secrets| secrets.begin(epoch));
-        self.command(PlaneCommand::BeginEpoch(epoch, secret));
-    }
-
-    /// The AEAD of a sealed group, as members are told.
-    fn cipher(&self) -> Option<Cipher> {
-        self.secrets.as_ref().map(Secrets::cipher)
-    }
-
     /// Where operators leave work.
     pub(crate) fn desk(&self) -> &Arc<Desk<Group>> {
         &self.desk
@@ -313,45 +303,6 @@ impl Group {
         for worker in workers.map(|(worker, _)| *worker).collect::<Vec<_>>() {
             self.end_worker(worker);
         }
-    }
-
-    /// Numbers may be others' once two epochs have begun since they were in use (RT28).
-    fn give_numbers_back(&mut self) {
-        let begun = self.epochs.begun();
-        while let Some((_, client, holder)) =
-            self.held_clients.pop_front_if(|(at, ..)| begun >= *at + 2)
-        {
-            self.client_numbers.give_back(&holder);
-            self.command(PlaneCommand::GiveBack { client });
-        }
-        while let Some((_, number, key, holder)) =
-            self.held_workers.pop_front_if(|(at, ..)| begun >= *at + 2)
-        {
-            if self.is_joining(number) {
-                // It is about to be in use again.
-                self.held_workers.push_back((begun, number, key, holder));
-                continue;
-            }
-            self.worker_numbers.give_back(&holder);
-            self.free_number(number, &key);
-        }
-    }
-
-    fn turn_epochs(&mut self, now: Time) {
-        let newest = self.epochs.newest();
-        let with_workers = self.links.values().filter(|link| !link.workers.is_empty());
-        let all_heard = with_workers.map(|link| link.epoch_heard).all(|it| it == Some(newest));
-        match self.epochs.turn(now, all_heard) {
-            Some(EpochChange::Begun(epoch)) => self.begin_epoch(epoch),
-            Some(EpochChange::Over) => {
-                if let Some(secrets) = &mut self.secrets {
-                    secrets.end_before();
-                }
-                self.command(PlaneCommand::EndEpoch);
-            }
-            Some(EpochChange::TellClients) | None => {}
-        }
-        self.give_numbers_back();
     }
 
     fn next_timeout(&self, now: Time) -> Time {

@@ -1,0 +1,61 @@
+//! What epochs bring: secrets, and numbers that may be others' (RT28, RT30).
+
+use petasos_base::Time;
+use petasos_control::Cipher;
+
+use super::Group;
+use crate::epochs::EpochChange;
+use crate::plane_thread::PlaneCommand;
+use crate::secrets::Secrets;
+
+impl Group {
+    /// An epoch begins at the plane, with a secret if the group is sealed.
+    pub(super) fn begin_epoch(&mut self, epoch: u16) {
+        let secret = self.secrets.as_mut().map(|secrets| secrets.begin(epoch));
+        self.command(PlaneCommand::BeginEpoch(epoch, secret));
+    }
+
+    /// The AEAD of a sealed group, as members are told.
+    pub(super) fn cipher(&self) -> Option<Cipher> {
+        self.secrets.as_ref().map(Secrets::cipher)
+    }
+
+    /// Numbers may be others' once two epochs have begun since they were in use (RT28).
+    pub(super) fn give_numbers_back(&mut self) {
+        let begun = self.epochs.begun();
+        while let Some((_, client, holder)) =
+            self.held_clients.pop_front_if(|(at, ..)| begun >= *at + 2)
+        {
+            self.client_numbers.give_back(&holder);
+            self.command(PlaneCommand::GiveBack { client });
+        }
+        while let Some((_, number, key, holder)) =
+            self.held_workers.pop_front_if(|(at, ..)| begun >= *at + 2)
+        {
+            if self.is_joining(number) {
+                // It is about to be in use again.
+                self.held_workers.push_back((begun, number, key, holder));
+                continue;
+            }
+            self.worker_numbers.give_back(&holder);
+            self.free_number(number, &key);
+        }
+    }
+
+    pub(super) fn turn_epochs(&mut self, now: Time) {
+        let newest = self.epochs.newest();
+        let with_workers = self.links.values().filter(|link| !link.workers.is_empty());
+        let all_heard = with_workers.map(|link| link.epoch_heard).all(|it| it == Some(newest));
+        match self.epochs.turn(now, all_heard) {
+            Some(EpochChange::Begun(epoch)) => self.begin_epoch(epoch),
+            Some(EpochChange::Over) => {
+                if let Some(secrets) = &mut self.secrets {
+                    secrets.end_before();
+                }
+                self.command(PlaneCommand::EndEpoch);
+            }
+            Some(EpochChange::TellClients) | None => {}
+        }
+        self.give_numbers_back();
+    }
+}
