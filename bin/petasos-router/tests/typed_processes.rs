@@ -1,17 +1,23 @@
 //! Typed calls while workers and routers, which are processes, are killed.
 
+#[path = "../../../crates/endpoint/tests/certificates/mod.rs"]
+mod certificates;
 #[path = "../../../crates/petasos/tests/greeter/generated.rs"]
 mod generated;
 mod support;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use certificates::Folder;
 use generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
-use petasos::{Channel, Request, Response, Server, Status, block_on};
+use petasos::{
+    Channel, Credentials, Request, Response, Security, Server, Status, TlsConfig, block_on,
+};
 use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
 use support::{Process, router};
@@ -20,6 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Set in a worker's process: the target of its group.
 const GROUP: &str = "PETASOS_TEST_GROUP";
 const SERVICE: [&str; 2] = ["--service", "hello.Greeter"];
+/// Set in a worker's process, if the group is sealed: the folder of its certificate.
+const FOLDER: &str = "PETASOS_TEST_CERTIFICATE";
+
+/// TLS with the certificate in a folder; without one, what goes on this host only.
+fn security(folder: Option<&Path>) -> Security {
+    folder.map_or_else(Security::default, |folder| {
+        let credentials = Credentials::Files(Folder::files(folder));
+        Security::Tls(TlsConfig { credentials, allow: None })
+    })
+}
 
 /// Says what it runs before it answers.
 struct Telling;
@@ -40,7 +56,9 @@ impl Greeter for Telling {
 fn child_worker() {
     let Ok(group) = std::env::var(GROUP) else { return };
     let server = Server::builder().add(GreeterServer::new(Telling));
-    let server = server.listen("127.0.0.1:0").join(group).start().expect("loopback has ports");
+    let folder = std::env::var(FOLDER).ok().map(PathBuf::from);
+    let server = server.security(security(folder.as_deref())).listen("127.0.0.1:0").join(group);
+    let server = server.start().expect("loopback has ports");
     while !server.routers().iter().any(|at| at.is_member) {
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -51,8 +69,15 @@ fn child_worker() {
 
 /// A worker, and what it has run. A line is whole or not there, also if the process is killed.
 fn worker(group: &str) -> Process {
+    worker_with(group, None)
+}
+
+fn worker_with(group: &str, folder: Option<&Path>) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("the test is a program"));
     command.args(["child_worker", "--exact", "--nocapture"]).env(GROUP, group);
+    if let Some(folder) = folder {
+        command.env(FOLDER, folder);
+    }
     Process::start(command, "worker: ready")
 }
 
@@ -67,7 +92,12 @@ struct Seen {
 
 /// Calls from several threads as long as something happens.
 fn call_while(group: &str, happens: impl FnOnce(&dyn Fn(u64))) -> Seen {
-    let client = GreeterClient::new(block_on(Channel::connect(group)).expect("a router is there"));
+    call_with(group, None, happens)
+}
+
+fn call_with(group: &str, folder: Option<&Path>, happens: impl FnOnce(&dyn Fn(u64))) -> Seen {
+    let channel = Channel::builder(group).security(security(folder)).connect();
+    let client = GreeterClient::new(block_on(channel).expect("a router is there"));
     let (seen, is_over) = (Mutex::new(Seen::default()), AtomicBool::new(false));
     let clock = Clock::system();
     let calls = || seen.lock().expect("no call panics").echoed.len() as u64;
@@ -148,6 +178,36 @@ fn rt15_a_killed_worker_costs_no_call_that_may_run_twice_and_nothing_runs_twice(
         until_more(100);
     });
     // Each of three threads has one call under way.
+    check(&seen, workers, 3 * KILLS);
+}
+
+/// A group over TLS: what is sealed survives kills as well.
+#[test]
+fn rt28_kills_cost_no_more_in_a_sealed_group() {
+    const KILLS: usize = 2;
+    let authority = certificates::Authority::new("ours");
+    let [of_router, of_worker, of_client] = ["router", "worker", "client"].map(|name| {
+        let folder = Folder::new(&format!("sealed-{name}"));
+        folder.write(&authority.pem(&format!("{name}.test")));
+        folder
+    });
+    let files = ["certificate", "key", "authorities"].map(|name| of_router.path().join(name));
+    let [certificate, key, authorities] = files.each_ref().map(|it| it.to_str().expect("text"));
+    let tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-ca", authorities];
+    let named = ["--listen", "127.0.0.1:0", "--worker", "worker.test"];
+    let (_router, address) = router(&[&named[..], &tls, &SERVICE].concat());
+    let group = target(&[address]);
+    let worker = || worker_with(&group, Some(of_worker.path()));
+    let mut workers = vec![worker(), worker()];
+    let seen = call_with(&group, Some(of_client.path()), |until_more| {
+        for kill in 0..KILLS {
+            until_more(100);
+            workers[kill].kill();
+            until_more(100);
+            workers.push(worker());
+        }
+        until_more(100);
+    });
     check(&seen, workers, 3 * KILLS);
 }
 
