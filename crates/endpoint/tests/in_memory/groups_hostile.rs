@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use petasos_base::Rng;
 use petasos_endpoint::{CallError, CallSettings};
-use petasos_wire::{Header, Kind, WorkerBlock};
+use petasos_wire::{Header, Kind, Packet, WorkerBlock};
 
 use crate::grouped::*;
 use crate::joined::*;
@@ -153,4 +153,29 @@ fn first_packets_without_the_names_that_the_router_was_told_settle_nothing() {
     assert_eq!(group.handled(), 1);
     assert_eq!(group.members[0].endpoint.stats().given.old, 2);
     group.assert_quiet();
+}
+
+/// What a claim was taken for is what runs, whatever its confirmation says.
+#[test]
+fn rt31_a_confirmation_cannot_name_another_method() {
+    let mut group = Grouped::new(1);
+    group.call(ECHO, b"echo", 1, ONCE);
+    let mut forged = 0;
+    for _ in 0..40 {
+        group.run_damaged(|_, bytes, deliver| {
+            let packet = Packet::parse(bytes).expect("it is one");
+            if packet.kind() == Kind::Request {
+                // Before the client's own, and otherwise as that is.
+                let header = Header::for_session(packet.session(), packet.tag())
+                    .with_request(Kind::Request, packet.request(), packet.transmission())
+                    .with_client(0, packet.message_bytes(), HOLD);
+                deliver(&[&header.to_bytes()[..], packet.payload()].concat());
+                forged += 1;
+            }
+        });
+    }
+    assert_eq!(forged, 1);
+    assert_eq!(*group.outcome(1), Ok(b"echo".to_vec()));
+    assert_eq!(group.handled(), 1);
+    assert!(group.members[0].endpoint.state().held.is_empty(), "nobody has claimed that one");
 }
