@@ -17,6 +17,22 @@ pub struct Workers {
     pub primaries: Option<Vec<String>>,
 }
 
+impl Workers {
+    /// Whether one with these names may join.
+    pub(crate) fn may_join(&self, names: &[String]) -> bool {
+        is_on(&self.allowed, names)
+    }
+
+    /// Whether one that may join may do so as primary.
+    pub(crate) fn may_be_primary(&self, names: &[String]) -> bool {
+        is_on(&self.primaries, names)
+    }
+}
+
+fn is_on(list: &Option<Vec<String>>, names: &[String]) -> bool {
+    list.as_ref().is_none_or(|list| names.iter().any(|name| list.contains(name)))
+}
+
 /// How a router keeps its group.
 #[derive(Clone, Debug)]
 pub struct GroupSettings {

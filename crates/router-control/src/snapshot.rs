@@ -73,10 +73,12 @@ pub struct ClientSnapshot {
     pub waiting: usize,
 }
 
-/// Settings of members that can change while calls run. They hold for who comes later.
+/// Settings of members that can change while calls run. They hold for who comes later, and those
+/// for workers at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberSettings {
-    /// Who may be a worker. Who is one stays one.
+    /// Who may be a worker. Workers that may not any more leave, and a new epoch begins, of which
+    /// they have no secret (RT30).
     pub workers: Workers,
     /// The most calls of a client.
     pub asked_max: u32,

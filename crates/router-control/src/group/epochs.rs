@@ -43,6 +43,9 @@ impl Group {
     }
 
     pub(super) fn turn_epochs(&mut self, now: Time) {
+        if core::mem::take(&mut self.has_expelled) {
+            self.epochs.hasten(now);
+        }
         let newest = self.epochs.newest();
         let with_workers = self.links.values().filter(|link| !link.workers.is_empty());
         let all_heard = with_workers.map(|link| link.epoch_heard).all(|it| it == Some(newest));

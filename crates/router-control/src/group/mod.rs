@@ -158,6 +158,8 @@ pub(crate) struct Group {
     desk: Arc<Desk<Group>>,
     /// Who has to leave.
     expelled: Vec<(PeerLink, Leave)>,
+    /// Workers were expelled that know the newest epoch.
+    has_expelled: bool,
 }
 
 impl Group {
@@ -202,6 +204,7 @@ impl Group {
             secrets,
             desk: Arc::new(Desk::open()),
             expelled: Vec::new(),
+            has_expelled: false,
         };
         group.begin_epoch(0);
         group

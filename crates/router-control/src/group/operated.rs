@@ -115,6 +115,7 @@ impl Group {
             self.links.values_mut().for_each(|link| link.tell_routers_again());
         }
         self.settings.workers = workers;
+        self.expel_others();
         self.settings.asked_max = asked_max;
         self.settings.routers = routers;
     }

@@ -76,14 +76,11 @@ impl Group {
             let text = format!("payload_bytes_max is {theirs}, and the group's payloads {ours}");
             return Err(refused(RefuseCode::IncompatibleParameters, &text));
         }
-        let is_on = |list: &Option<Vec<String>>| {
-            let names = at.names();
-            list.as_ref().is_none_or(|list| names.iter().any(|name| list.contains(name)))
-        };
-        if !is_on(&self.settings.workers.allowed) {
+        let workers = &self.settings.workers;
+        if !workers.may_join(at.names()) {
             return Err(refused(RefuseCode::NotAuthorised, "it may not be a worker"));
         }
-        if params.is_primary && !is_on(&self.settings.workers.primaries) {
+        if params.is_primary && !workers.may_be_primary(at.names()) {
             return Err(refused(RefuseCode::NotAuthorised, "it may not be primary"));
         }
         own_address(&params.address, at.peer.ip)
@@ -148,6 +145,14 @@ impl Group {
             return self.end_worker(number);
         };
         let data = DataAddress::udp(address.port(), Some(address.ip()));
+        let (_, names, _) = &self.workers[&number].key;
+        if !self.settings.workers.may_join(names) {
+            // It was allowed when it asked.
+            self.end_worker(number);
+            let detail = Text::new("it may not be a worker any more");
+            let refusal = Refusal { code: RefuseCode::NotAuthorised, detail };
+            return self.answer_refused((link, id), refusal, answers);
+        }
         self.member_log.set(number, Some(MemberState::There(data)));
         let grant = JoinGrant {
             worker: number,
@@ -263,12 +268,34 @@ impl Group {
     pub(super) fn on_worker_event(&mut self, event: Event) {
         let (Event::Gone { worker: id, .. } | Event::Left { worker: id }) = event else { return };
         let gone = self.workers.iter().find(|(_, worker)| worker.id == id);
-        let Some((&number, worker)) = gone else { return };
+        if let Some((&number, _)) = gone {
+            self.expel(number);
+        }
+    }
+
+    /// Ends a worker's membership, and tells it.
+    fn expel(&mut self, number: u16) {
+        let Some(worker) = self.workers.get(&number) else { return };
         if let Some(link) = worker.link {
             let leave = Leave { member: Member::Worker(number), tag: worker.tag };
             self.expelled.push((link, leave));
         }
         self.end_worker(number);
+    }
+
+    /// Other workers are allowed now: those that are not, or may not be primary as they are, leave,
+    /// and a new epoch begins, of which they have no secret (RT30).
+    pub(super) fn expel_others(&mut self) {
+        let workers = &self.settings.workers;
+        let is_wrong = |worker: &Worker| {
+            let (_, names, _) = &worker.key;
+            let is_primary = worker.is_primary && !workers.may_be_primary(names);
+            is_primary || !workers.may_join(names)
+        };
+        let there = self.workers.iter().filter(|(_, worker)| is_wrong(worker));
+        let wrong: Vec<u16> = there.map(|(number, _)| *number).collect();
+        self.has_expelled |= !wrong.is_empty();
+        wrong.into_iter().for_each(|number| self.expel(number));
     }
 }
 

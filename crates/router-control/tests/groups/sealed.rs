@@ -1,13 +1,14 @@
 //! Groups whose control connections are over TLS: their packets are sealed (RT27 to RT30).
 
 use std::net::SocketAddr;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use petasos_endpoint::{GroupId, RefuseCode, ServedGroupId, SessionError};
-use petasos_router_control::{Cipher, EpochTimes, GroupSettings, Workers};
+use petasos_router_control::{Cipher, EpochTimes, GroupSettings, MemberSettings, Workers};
 
 use crate::certificates::Authority;
-use crate::world::{Member, Router, Wire, client, client_at, secured, until, worker_at};
+use crate::world::{Member, PATIENCE, Router, Wire, client, client_at, secured, until, worker_at};
 
 struct Sealed {
     authority: Authority,
@@ -139,6 +140,39 @@ fn rt34_who_may_be_a_worker_is_said_by_name() {
     let (error, detail) = workers[1].failure().expect("it was refused");
     assert_eq!(error, SessionError::RefusedBy(RefuseCode::NotAuthorised));
     assert_eq!(detail, "it may not be a worker");
+}
+
+#[test]
+fn rt30_who_is_expelled_has_no_secret_of_the_next_epoch_which_begins_at_once() {
+    let sealed = Sealed::new(GroupSettings::default());
+    let at = sealed.router.address;
+    let mut clients = vec![sealed.client("ann.test", at)];
+    let mut workers = vec![sealed.worker("one.test", at), sealed.worker("two.test", at)];
+    ready(&mut clients, &mut workers);
+    call(&mut clients, &mut workers, 50);
+    let operator = sealed.router.service.operator();
+    let settings = GroupSettings::default();
+    let members = MemberSettings {
+        workers: Workers { allowed: Some(vec!["two.test".into()]), primaries: None },
+        asked_max: settings.asked_max,
+        clients_max: settings.plane.clients_max,
+        routers: Vec::new(),
+    };
+    let (tell, told) = channel();
+    operator.set_members(members, move || tell.send(()).expect("it is waited for"));
+    told.recv_timeout(PATIENCE).expect("the router answers");
+    until(&mut clients, &mut workers, |clients, workers| {
+        clients[0].peers() == 1 && workers[0].failure().is_some()
+    });
+    let epochs_begun = || {
+        let (tell, told) = channel();
+        operator.snapshot(move |at| tell.send(at.epoch.1).expect("it is waited for"));
+        told.recv_timeout(PATIENCE).expect("the router answers")
+    };
+    until(&mut clients, &mut workers, |_, _| epochs_begun() == 2);
+    let handled = workers[0].endpoint.state().handled;
+    call(&mut clients, &mut workers, 100);
+    assert_eq!(workers[0].endpoint.state().handled, handled);
 }
 
 #[test]
