@@ -141,3 +141,29 @@ fn what_is_wrong_is_said_with_what_to_do() {
     let finished = Petasos::start(&["ctl", "--socket", &router.socket(), "apps"]).finish();
     assert!(finished.stderr.contains("is this the socket of a `petasosd`?"), "{}", finished.stderr);
 }
+
+#[test]
+fn what_a_router_does_is_shown_again_and_again() {
+    let router = Router::start("top");
+    let socket = router.socket();
+    let top = |more: &[&str]| {
+        let args = ["top", "--socket", &socket, "--router", "--interval", "0.1"];
+        Petasos::start(&[&args, more].concat()).finish()
+    };
+    let shown = top(&["--once"]);
+    let text = shown.success();
+    assert!(text.starts_with("1 group, ") && text.contains("0 waiting"), "{text}");
+    assert!(text.contains(&router.group) && text.contains("WORKER  ADDRESS"), "{text}");
+    let frames = top(&["--batch", "2", "--json", "--group", &router.group]);
+    let frames: Vec<Value> =
+        frames.success().lines().map(|it| serde_json::from_str(it).expect("it is JSON")).collect();
+    assert_eq!(frames.len(), 2);
+    assert!(frames[1]["seconds"].as_f64().is_some_and(|it| it > 0.0));
+    assert_eq!(frames[1]["groups"][0]["policy"], "jbsq3");
+    assert_eq!(
+        (&frames[1]["groups"][0]["waiting"], &frames[1]["workers"]),
+        (&json!(0), &json!([]))
+    );
+    let finished = top(&["--once", "--group", "nowhere"]);
+    assert!(finished.stderr.contains("there is no group `nowhere`"), "{}", finished.stderr);
+}
