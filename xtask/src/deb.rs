@@ -11,13 +11,16 @@ use std::process::Command;
 use crate::task::{TaskResult, target_folder};
 
 /// Programs, by their names.
-const PROGRAMS: [&str; 3] = ["petasosd", "petasos", "petasos-dashboard"];
+const PROGRAMS: [&str; 4] = ["petasosd", "petasos", "petasos-dashboard", "petasos-router"];
 
 /// Other files: from where, and to where.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 10] = [
     ("packaging/petasosd.service", "usr/lib/systemd/system/petasosd.service"),
     ("packaging/petasosd.sysusers", "usr/lib/sysusers.d/petasosd.conf"),
     ("packaging/petasosd.toml", "etc/petasos/petasosd.toml"),
+    ("packaging/petasos-router.service", "usr/lib/systemd/system/petasos-router.service"),
+    ("packaging/petasos-router.sysusers", "usr/lib/sysusers.d/petasos-router.conf"),
+    ("packaging/petasos-router.toml", "etc/petasos/petasos-router.toml"),
     ("CHANGELOG.md", "usr/share/doc/petasos/CHANGELOG.md"),
     ("LICENSE-APACHE", "usr/share/doc/petasos/LICENSE-APACHE"),
     ("LICENSE-MIT", "usr/share/doc/petasos/LICENSE-MIT"),
@@ -44,7 +47,7 @@ pub fn run(root: &Path, variant: Variant) -> TaskResult {
     let target = target_folder(root, "");
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root).args(["build", "--release", "--locked", "--target-dir"]).arg(&target);
-    let packages = ["petasosd", "petasos-cli", "petasos-dashboard"];
+    let packages = ["petasosd", "petasos-cli", "petasos-dashboard", "petasos-router-program"];
     cargo.args(packages.iter().flat_map(|package| ["--package", package]));
     if variant == Variant::Wasm {
         cargo.args(["--features", "petasosd/wasm"]);

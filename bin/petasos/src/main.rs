@@ -43,9 +43,10 @@ enum Command {
     Describe(typed::DescribeArgs),
     /// Ask whether a server, or one of its services, takes calls.
     Health(typed::HealthArgs),
-    /// See and change the managed service of this host (`petasosd`) while it runs.
+    /// See and change the managed service of this host (`petasosd`), or a router, while it runs.
     Ctl(Box<ctl::CtlArgs>),
-    /// Watch the calls of the managed service of this host: rates, latencies, engines' costs.
+    /// Watch the calls of the managed service of this host: rates, latencies, engines' costs; or a
+    /// router.
     Top(Box<ctl::TopArgs>),
     /// Serve a web page that shows the managed service of this host: who calls whom, rates,
     /// latencies, datapaths, policies. It changes nothing.

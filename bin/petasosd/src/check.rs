@@ -5,7 +5,6 @@
 //! nothing is written, and a service that runs with the same options goes on.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
 use petasos::Security;
 use petasos_service::{Hub, SchemaLimits};
@@ -17,10 +16,6 @@ use crate::options::Options;
 use crate::runtime::set::no_processor;
 use crate::transport::{ApplicationTransport, TransportConfig, TransportSet};
 use crate::{schemas, takeover, token};
-
-/// The longest path of a socket, in bytes: those of Unix sockets have 107, and it is bound with
-/// `.new` behind it first.
-const SOCKET_BYTES_MAX: usize = 103;
 
 /// Checks the options. Gives a line about them.
 ///
@@ -35,10 +30,10 @@ pub fn run(configuration: Configuration) -> Result<String, String> {
     schemas::check(&options.prefetch, options.schema_cache.as_deref())?;
     let takeover = takeover::path_beside(&options.socket);
     for path in [&options.socket, &options.admin_socket(), &takeover] {
-        check_socket(path)?;
+        petasos_operator::check_socket(path)?;
     }
     if let Some(audit) = &options.audit {
-        check_audit(audit)?;
+        petasos_operator::check_log(audit)?;
     }
     if let Some(address) = options.metrics {
         petasos_operator::check(address, options.metrics_plaintext)?;
@@ -113,30 +108,4 @@ fn check_listen(listen: Option<SocketAddr>, security: &Security) -> Result<(), S
 
 fn any_port(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), 0)
-}
-
-fn check_socket(path: &Path) -> Result<(), String> {
-    match path.as_os_str().len() {
-        0 => Err("a socket needs a path".to_owned()),
-        bytes if bytes > SOCKET_BYTES_MAX => Err(format!(
-            "{}: the path of a socket has at most {SOCKET_BYTES_MAX} bytes, and this one {bytes}",
-            path.display()
-        )),
-        _ => Ok(()),
-    }
-}
-
-fn check_audit(path: &Path) -> Result<(), String> {
-    let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => return Err(format!("{} is not a file", path.display())),
-    };
-    if !folder.is_dir() {
-        return Err(format!("cannot write {}: there is no such folder", path.display()));
-    }
-    match path.is_dir() {
-        true => Err(format!("cannot write {}: it is a folder", path.display())),
-        false => Ok(()),
-    }
 }

@@ -6,7 +6,8 @@
 //!
 //! The modules, from below: `wall_time`, `account` (users and groups), `roles`, `audit` (the log),
 //! `gate` (calls, judged and written down), `bounds` (of operators' connections), `scrape` (the
-//! server of one page), `page` (Prometheus' text format), `notify` (systemd).
+//! server of one page), `paths` (of sockets and logs), `page` (Prometheus' text format), `notify`
+//! (systemd).
 //!
 //! Boundary rule: knows no state of any program, and decides nothing but who may call.
 
@@ -18,6 +19,7 @@ mod bounds;
 mod gate;
 pub mod notify;
 mod page;
+mod paths;
 mod roles;
 mod scrape;
 mod wall_time;
@@ -27,6 +29,7 @@ pub use audit::{Audit, Entry, fill_audit};
 pub use bounds::bounds;
 pub use gate::{Gate, Needs, caller, shortened};
 pub use page::{Escaped, Page};
+pub use paths::{check_log, check_socket};
 pub use roles::{Role, Roles};
 pub use scrape::{Place, check, listen, serve};
 pub use wall_time::unix_time;

@@ -68,11 +68,12 @@ fn scripts_are_shell_and_what_operators_edit_is_kept() {
     let kept = fs::read_to_string(about.join("conffiles")).unwrap();
     let mut kept: Vec<&str> = kept.lines().collect();
     kept.sort_unstable();
-    let etc: Vec<String> = FILES
+    let mut etc: Vec<String> = FILES
         .iter()
         .filter(|(_, to)| to.starts_with("etc/"))
         .map(|(_, to)| format!("/{to}"))
         .collect();
+    etc.sort_unstable();
     assert_eq!(kept, etc);
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -101,22 +102,25 @@ fn the_same_programs_make_the_same_package() {
     fs::remove_dir_all(other).unwrap();
 }
 
-/// What systemd says of the unit, with a program that exists; none without systemd.
-fn analyzed(name: &str, arguments: &[&str]) -> Option<String> {
+/// The units.
+const UNITS: [&str; 2] = ["petasosd.service", "petasos-router.service"];
+
+/// What systemd says of a unit, with a program that exists; none without systemd.
+fn analyzed(unit: &str, name: &str, arguments: &[&str]) -> Option<String> {
     let root = crate::root();
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
         crate::skips::skip(&root, "systemd", "there is no systemd-analyze")
             .expect("CI may lack it");
         return None;
     }
-    let folder = std::env::temp_dir().join(format!("xtask-{}-{name}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("xtask-{}-{name}-{unit}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let unit = read(&root.join("packaging/petasosd.service")).unwrap();
-    let path = folder.join("petasosd.service");
-    let unit = PROGRAMS
+    let text = read(&root.join("packaging").join(unit)).unwrap();
+    let path = folder.join(unit);
+    let text = PROGRAMS
         .iter()
-        .fold(unit, |unit, program| unit.replace(&format!("/usr/bin/{program} "), "/bin/true "));
-    fs::write(&path, unit).unwrap();
+        .fold(text, |text, program| text.replace(&format!("/usr/bin/{program} "), "/bin/true "));
+    fs::write(&path, text).unwrap();
     let output = Command::new("systemd-analyze").args(arguments).arg(&path).output().unwrap();
     fs::remove_dir_all(&folder).unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -126,17 +130,21 @@ fn analyzed(name: &str, arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn systemd_takes_the_unit() {
-    let Some(said) = analyzed("verify", &["verify", "--man=no"]) else { return };
-    // It looks at units of the system as well.
-    let about: Vec<&str> = said.lines().filter(|line| line.contains("petasosd.service")).collect();
-    assert!(about.is_empty(), "{said}");
+fn systemd_takes_the_units() {
+    for unit in UNITS {
+        let Some(said) = analyzed(unit, "verify", &["verify", "--man=no"]) else { return };
+        // It looks at units of the system as well.
+        let about: Vec<&str> = said.lines().filter(|line| line.contains(unit)).collect();
+        assert!(about.is_empty(), "{said}");
+    }
 }
 
 #[test]
-fn the_unit_is_hardened() {
+fn the_units_are_hardened() {
     // The highest exposure that is taken, in tenths: of 100, and of 92 without any hardening.
     let arguments = ["security", "--offline=yes", "--threshold=20", "--no-pager"];
-    let Some(said) = analyzed("security", &arguments) else { return };
-    assert!(said.contains("OK"), "{said}");
+    for unit in UNITS {
+        let Some(said) = analyzed(unit, "security", &arguments) else { return };
+        assert!(said.contains("OK"), "{said}");
+    }
 }

@@ -42,21 +42,15 @@ pub struct Desk {
     gate: Arc<Gate>,
 }
 
-/// Tries what operators and scrapers need.
+/// Checks what operators and scrapers need. Nothing is made or opened.
 ///
 /// # Errors
 /// What is wrong.
 pub fn check(options: &AdminOptions) -> Result<(), String> {
-    Audit::new(PROGRAM, options.audit.as_deref())?;
-    if let Some(address) = options.metrics {
-        petasos_operator::check(address, options.metrics_plaintext)?;
-    }
-    let Some(path) = &options.socket else { return Ok(()) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.is_none_or(|folder| folder.is_dir()) {
-        true => Ok(()),
-        false => Err(format!("cannot listen at {}: there is no such folder", path.display())),
-    }
+    options.audit.as_deref().map_or(Ok(()), petasos_operator::check_log)?;
+    options.socket.as_deref().map_or(Ok(()), petasos_operator::check_socket)?;
+    let plaintext = options.metrics_plaintext;
+    options.metrics.map_or(Ok(()), |address| petasos_operator::check(address, plaintext))
 }
 
 impl Desk {

@@ -168,6 +168,5 @@ pub fn clients(
             .set_waiting(at.waiting as u64);
         client.names_mut().extend(&at.names);
     }
-    drop(list);
     response
 }

@@ -10,4 +10,4 @@ mod table;
 
 pub use frame::{Calls, Engine, Frame, Order};
 pub use service::{ROUTER, SERVICE, Served, ServiceArgs, ended, failed};
-pub use table::table;
+pub use table::{table, table_within};

@@ -1,20 +1,25 @@
-//! `petasos top`: what happens in the service now.
+//! `petasos top`: what happens in the service, or in a router, now.
 //!
-//! The service tells what it counts at an interval (`WatchStats`). A frame is the difference of two
+//! It tells what it counts at an interval (`WatchStats`, `Watch`). A frame is the difference of two
 //! of its answers. In a terminal, frames take each other's place; else they are printed.
 
+mod routed;
 mod screen;
 mod watch;
 
 use std::time::Duration;
 
 use clap::Args;
+use petasos::message::Message;
+use petasos::{Msg, Request};
 use petasos_admin as proto;
-use petasos_cli::admin::{Frame, Order, ServiceArgs};
+use petasos_cli::admin::{Frame, Order, SERVICE, ServiceArgs};
 use petasos_cli::failed::Failed;
 use petasos_cli::output;
+use serde_json::Value;
 
-use self::screen::Screen;
+use self::routed::RoutedFrame;
+use self::screen::{Picture, Screen};
 use self::watch::{Told, Watch};
 
 /// The arguments of `petasos top`.
@@ -25,6 +30,12 @@ pub struct TopArgs {
     /// An application by its name or its number; all without it.
     #[arg(value_name = "APPLICATION", default_value = "")]
     application: String,
+    /// Watch the groups of a router instead: what waits, and its workers.
+    #[arg(long, conflicts_with_all = ["application", "sort"])]
+    router: bool,
+    /// One group of the router, by the address where its clients attach; all without it.
+    #[arg(long, value_name = "ADDRESS", default_value = "", requires = "router")]
+    group: String,
     /// How often it is shown, in seconds: 0.1 to 60.
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = interval)]
     interval: f64,
@@ -42,6 +53,11 @@ pub struct TopArgs {
 impl TopArgs {
     pub(super) fn service(&self) -> &ServiceArgs {
         &self.service
+    }
+
+    /// An answer comes at each interval.
+    fn patience(&self) -> Duration {
+        self.service.patience() + Duration::from_secs_f64(self.interval)
     }
 
     fn interval_ms(&self) -> u32 {
@@ -66,25 +82,87 @@ fn interval(text: &str) -> Result<f64, String> {
     }
 }
 
+/// What is shown of two answers.
+trait Shown: Sized {
+    /// An answer.
+    type Answer: Message;
+
+    fn begin(args: &TopArgs) -> Result<Watch<Self::Answer>, Failed>;
+    fn between(earlier: &Self::Answer, now: &Self::Answer) -> Self;
+    fn sort(&mut self, order: Order);
+    fn picture(&self, order: Order, note: &str) -> Picture;
+    fn text(&self) -> String;
+    fn json(&self) -> Value;
+}
+
+/// Calls by method.
+const KEYS: &str =
+    "sort: r calls/s  f failed/s  u under way  5 p50  9 p99  b bytes  n name   q quit";
+
+impl Shown for Frame {
+    type Answer = proto::StatsResponse;
+
+    fn begin(args: &TopArgs) -> Result<Watch<proto::StatsResponse>, Failed> {
+        let mut request = proto::WatchStatsRequest::new();
+        let mut edit = request.edit();
+        edit.set_interval_ms(args.interval_ms());
+        edit.stats_mut().set_application(&args.application);
+        let client = args.service.connect(None)?;
+        Watch::begin(&SERVICE, args.patience(), move || async move {
+            client.watch_stats(Request::new(request)).await
+        })
+    }
+
+    fn between(earlier: &proto::StatsResponse, now: &proto::StatsResponse) -> Frame {
+        Frame::between(earlier, now)
+    }
+
+    fn sort(&mut self, order: Order) {
+        self.sort(order);
+    }
+
+    fn picture(&self, order: Order, note: &str) -> Picture {
+        let by = format!("{order:?}").to_lowercase();
+        let head = format!("petasos top (by {by}): {} {note}", self.summary());
+        // Lines that are too long are cut, so that each row stays a line.
+        Picture { head, tables: self.tables_within(usize::MAX), keys: KEYS }
+    }
+
+    fn text(&self) -> String {
+        self.to_text()
+    }
+
+    fn json(&self) -> Value {
+        self.to_json()
+    }
+}
+
 /// Shows frames.
 pub fn run(args: &TopArgs) -> Result<(), Failed> {
+    match args.router {
+        true => run_as::<RoutedFrame>(args),
+        false => run_as::<Frame>(args),
+    }
+}
+
+fn run_as<S: Shown>(args: &TopArgs) -> Result<(), Failed> {
     match args.frames() {
-        Some(frames) => print(args, frames),
-        None => show(args),
+        Some(frames) => print::<S>(args, frames),
+        None => show::<S>(args),
     }
 }
 
 /// Prints frames.
-fn print(args: &TopArgs, frames: u64) -> Result<(), Failed> {
-    let watch = begin(args)?;
+fn print<S: Shown>(args: &TopArgs, frames: u64) -> Result<(), Failed> {
+    let watch = S::begin(args)?;
     let mut earlier = watch.next()?;
     for _ in 0..frames {
         let now = watch.next()?;
-        let mut frame = Frame::between(&earlier, &now);
+        let mut frame = S::between(&earlier, &now);
         frame.sort(args.sort);
         let text = match args.service.json {
-            true => frame.to_json().to_string(),
-            false => frame.to_text(),
+            true => frame.json().to_string(),
+            false => frame.text(),
         };
         output::answer(text.as_bytes())?;
         earlier = now;
@@ -92,27 +170,17 @@ fn print(args: &TopArgs, frames: u64) -> Result<(), Failed> {
     Ok(())
 }
 
-fn begin(args: &TopArgs) -> Result<Watch, Failed> {
-    let mut request = proto::WatchStatsRequest::new();
-    let mut edit = request.edit();
-    edit.set_interval_ms(args.interval_ms());
-    edit.stats_mut().set_application(&args.application);
-    // An answer comes at each interval.
-    let patience = args.service.patience() + Duration::from_secs_f64(args.interval);
-    Watch::begin(args.service.connect(None)?, request, patience)
-}
-
 /// Shows frames in a terminal until the user has seen enough.
-fn show(args: &TopArgs) -> Result<(), Failed> {
-    let mut watch = begin(args)?;
-    let mut earlier = watch.next()?;
+fn show<S: Shown>(args: &TopArgs) -> Result<(), Failed> {
+    let mut watch = S::begin(args)?;
+    let mut earlier: Msg<S::Answer> = watch.next()?;
     let screen = Screen::open().map_err(|error| {
         Failed::new(format!("there is no terminal to show it in: {error}"))
             .with_advice("print it with --once, --batch N or --json")
     })?;
     let mut order = args.sort;
-    let mut frame = Frame::between(&earlier, &earlier);
-    screen.draw(&frame, order, "measures…");
+    let mut frame = S::between(&earlier, &earlier);
+    screen.draw(&frame.picture(order, "measures…"));
     while !screen.is_left() {
         if let Some(key) = screen.key() {
             match Order::of_key(key) {
@@ -121,20 +189,20 @@ fn show(args: &TopArgs) -> Result<(), Failed> {
                 None => {}
             }
             frame.sort(order);
-            screen.draw(&frame, order, "");
+            screen.draw(&frame.picture(order, ""));
         }
         match watch.poll() {
             Told::Nothing => {}
-            Told::Stats(now) => {
-                frame = Frame::between(&earlier, &now);
+            Told::Answer(now) => {
+                frame = S::between(&earlier, &now);
                 frame.sort(order);
-                screen.draw(&frame, order, "");
+                screen.draw(&frame.picture(order, ""));
                 earlier = now;
             }
             // Connections end when they are old, and services when they are replaced.
-            Told::Ended(failed) => match begin(args) {
+            Told::Ended(failed) => match S::begin(args) {
                 Ok(again) => watch = again,
-                Err(_) => screen.wait(&frame, order, &failed.to_string()),
+                Err(_) => screen.wait(&frame.picture(order, &failed.to_string())),
             },
         }
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos_base::sync::{AtomicBool, Ordering};
-use petasos_cli::admin::{Frame, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
@@ -17,8 +16,16 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 const KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// How long it waits until it tries again to reach a service that has gone.
 const AGAIN: Duration = Duration::from_secs(1);
-const KEYS: &str =
-    "sort: r calls/s  f failed/s  u under way  5 p50  9 p99  b bytes  n name   q quit";
+
+/// What is shown.
+pub struct Picture {
+    /// The first line.
+    pub head: String,
+    /// The second gets a third of the rows.
+    pub tables: [String; 2],
+    /// The last line.
+    pub keys: &'static str,
+}
 
 /// A terminal that shows frames.
 pub struct Screen {
@@ -72,17 +79,17 @@ impl Screen {
         }
     }
 
-    /// Shows a frame, as much as there is room for.
-    pub fn draw(&self, frame: &Frame, order: Order, note: &str) {
+    /// Shows a picture, as much as there is room for.
+    pub fn draw(&self, picture: &Picture) {
         // A terminal that does not know its size says 0.
         let size = tcgetwinsize(io::stdout()).ok().filter(|it| it.ws_row > 0 && it.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row, size.ws_col));
-        write(&drawn(frame, (order, note), (rows.into(), columns.into())));
+        write(&drawn(picture, (rows.into(), columns.into())));
     }
 
     /// Says why there is nothing new, and waits.
-    pub fn wait(&self, frame: &Frame, order: Order, note: &str) {
-        self.draw(frame, order, note);
+    pub fn wait(&self, picture: &Picture) {
+        self.draw(picture);
         std::thread::sleep(AGAIN);
     }
 }
@@ -101,20 +108,17 @@ fn write(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// What draws a frame into so many rows and columns. The engines get a third of the rows.
-fn drawn(frame: &Frame, (order, note): (Order, &str), (rows, columns): (usize, usize)) -> String {
-    // Lines that are too long are cut, so that each row stays a line.
-    let [calls, engines] = frame.tables_within(usize::MAX);
-    let engine_rows = engines.lines().count().min(rows / 3);
-    let call_rows = rows.saturating_sub(engine_rows + 4);
-    let order = format!("{order:?}").to_lowercase();
-    let mut lines = vec![format!("petasos top (by {order}): {} {note}", frame.summary())];
+/// What draws a picture into so many rows and columns.
+fn drawn(picture: &Picture, (rows, columns): (usize, usize)) -> String {
+    let [first, second] = &picture.tables;
+    let second_rows = second.lines().count().min(rows / 3);
+    let first_rows = rows.saturating_sub(second_rows + 4);
+    let mut lines = vec![picture.head.clone(), String::new()];
+    lines.extend(first.lines().take(first_rows).map(str::to_owned));
     lines.push(String::new());
-    lines.extend(calls.lines().take(call_rows).map(str::to_owned));
-    lines.push(String::new());
-    lines.extend(engines.lines().take(engine_rows).map(str::to_owned));
+    lines.extend(second.lines().take(second_rows).map(str::to_owned));
     lines.truncate(rows.saturating_sub(1));
-    lines.push(KEYS.to_owned());
+    lines.push(picture.keys.to_owned());
     let mut text = "\x1b[H".to_owned();
     for (index, line) in lines.iter().enumerate() {
         let end = if index + 1 < lines.len() { "\r\n" } else { "\x1b[J" };
@@ -130,10 +134,14 @@ mod tests {
 
     #[test]
     fn a_frame_fits_into_the_terminal() {
-        let empty = petasos_admin::StatsResponse::new();
-        let frame = Frame::between(&empty, &empty);
+        let table = "A  B\n".repeat(40);
+        let picture = Picture {
+            head: "a note\x1b[2J".to_owned(),
+            tables: [table.clone(), table],
+            keys: "q quit",
+        };
         for (rows, columns) in [(1, 1), (5, 20), (24, 80), (60, 300)] {
-            let text = drawn(&frame, (Order::Rate, "a note\x1b[2J"), (rows, columns));
+            let text = drawn(&picture, (rows, columns));
             assert!(text.split("\r\n").count() <= rows, "{rows}");
             assert!(!text.contains("\x1b[2J"), "notes do not control the terminal");
             let widest = text.split("\r\n").map(|line| line.replace("\x1b[H", ""));
