@@ -3,7 +3,7 @@
 //!
 //! Every call ends exactly once, one that may run once does not run twice, and nothing is left.
 
-use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
+use petasos_control::{AttachGrant, Cipher, DataAddress, Epoch, JoinGrant, Secret};
 use petasos_endpoint::{
     CallSettings, Clock, CongestionConfig, Endpoint, EndpointConfig, MembershipId, RoutePolicy,
     RouterProcess, Routing, SessionId, VirtualClock,
@@ -12,7 +12,8 @@ use petasos_netio::PacketIo;
 use petasos_netio::memory::{MemoryConfig, MemoryIo};
 use petasos_router::{Config, Join, Policy, WorkerId};
 use petasos_router_plane::{MemberJoin, Plane, PlaneConfig};
-use petasos_wire::{EPOCHS, FIRST_BYTES};
+use petasos_seal::group::GroupSecret;
+use petasos_wire::{EPOCHS, FIRST_BYTES, SEAL_BYTES};
 
 use crate::application::{CALLS_MAX, Client, METHODS, Server, answer_held, ended, register};
 use crate::network::Network;
@@ -21,7 +22,7 @@ use crate::{Input, Seed};
 const PAYLOAD: u16 = 1024;
 const WORKERS: u16 = 2;
 
-/// A byte of choices (policy, bounds of one request), then operations.
+/// A byte of choices (policy, bounds of one request, seals), then operations.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut scene = Scene::new(input.u8());
@@ -47,14 +48,27 @@ struct Scene {
     workers: Vec<Worker>,
     /// By call: whether it may run only once.
     once: Vec<bool>,
+    /// `None` in a group in plaintext.
+    cipher: Option<Cipher>,
+    /// The client's number.
+    number: u32,
 }
 
 fn address(io: &MemoryIo) -> DataAddress {
     DataAddress::udp(io.local_address().port(), Some(io.local_address().ip()))
 }
 
-fn epoch() -> Epoch {
-    Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
+/// An epoch as the ends are told: workers, or a client. Without a cipher nothing is sealed.
+fn epoch(number: u16, cipher: Option<Cipher>, client: Option<u32>) -> Epoch {
+    let secret = cipher.map(|_| match client {
+        None => Secret::new([number as u8; 32]),
+        Some(client) => Secret::new(*group_secret(number).client(client).bytes()),
+    });
+    Epoch { number, allows_native: false, binds_anew: false, secret }
+}
+
+fn group_secret(number: u16) -> GroupSecret {
+    GroupSecret::new(petasos_endpoint::Cipher::Aes128Gcm, [number as u8; 32])
 }
 
 fn config(seed: u64) -> EndpointConfig {
@@ -64,15 +78,20 @@ fn config(seed: u64) -> EndpointConfig {
 
 impl Scene {
     fn new(choices: u8) -> Scene {
-        let datagram_bytes_max = FIRST_BYTES + usize::from(PAYLOAD);
+        let cipher = (choices & 8 != 0).then_some(Cipher::Aes128Gcm);
+        let seal_bytes = if cipher.is_some() { SEAL_BYTES } else { 0 };
+        let datagram_bytes_max = FIRST_BYTES + usize::from(PAYLOAD) + seal_bytes;
         let network = Network::new(MemoryConfig { datagram_bytes_max, ..MemoryConfig::default() });
         let time = VirtualClock::default();
         let name = ["jbsq", "jsq", "rr", "random"][usize::from(choices % 4)];
         let policy: Policy = name.parse().expect("it is one");
         let core = Config { policy, workers_max: 4, waiting_max: 8, ..Config::default() };
-        let config_of =
-            PlaneConfig { core, payload_bytes: PAYLOAD.into(), clients_max: 4, is_sealed: false };
+        let (payload_bytes, is_sealed) = (PAYLOAD.into(), cipher.is_some());
+        let config_of = PlaneConfig { core, payload_bytes, clients_max: 4, is_sealed };
         let mut plane = Plane::new(&config_of, 1).expect("it is right");
+        if cipher.is_some() {
+            plane.begin_epoch(0, Some(group_secret(0)));
+        }
         let mut router = network.hub.port();
         let clock = Clock::Virtual(time.clone());
         let mut client = Endpoint::new(config(7), network.hub.port(), clock, Client::default());
@@ -84,14 +103,16 @@ impl Scene {
             payload_bytes: PAYLOAD,
             asked_max: 64,
             has_no_window: false,
-            cipher: None,
-            epoch: epoch(),
+            cipher,
+            epoch: epoch(0, cipher, Some(attached.client)),
             address: address(&router),
         };
         let session = client.attach_group(&grant, reply, router.local_address().ip());
         let session = session.expect("the hub reaches every port");
         let (workers, once) = (Vec::new(), Vec::new());
-        let mut scene = Scene { network, time, router, plane, client, session, workers, once };
+        let number = attached.client;
+        let mut scene =
+            Scene { network, time, router, plane, client, session, workers, once, cipher, number };
         let bound = if choices & 4 == 0 { 8 } else { 1 };
         (1..=WORKERS).for_each(|number| scene.join(number, attached.client, bound));
         scene
@@ -124,8 +145,8 @@ impl Scene {
             beat_us: 20_000,
             hole_us: 2_000,
             claim_us: 20_000,
-            cipher: None,
-            epoch: epoch(),
+            cipher: self.cipher,
+            epoch: epoch(0, self.cipher, None),
             source: address(&self.router),
             feedback: address(&self.router),
         };
@@ -204,8 +225,13 @@ impl Scene {
             1 => self.turn(u64::from(input.u8()) * 1_000_000),
             2 => worker.endpoint.drain(),
             3 => {
-                let epoch = Epoch { number: input.u16() % EPOCHS, ..epoch() };
-                _ = self.client.set_group_epoch(self.session, &epoch);
+                let (number, cipher) = (input.u16() % EPOCHS, self.cipher);
+                if let Some((_, membership)) = worker.member.filter(|_| number % 2 == 0) {
+                    let told = epoch(number, cipher, None);
+                    _ = worker.endpoint.begin_membership_epoch(membership, &told);
+                }
+                let told = epoch(number, cipher, Some(self.number));
+                _ = self.client.set_group_epoch(self.session, &told);
             }
             4 => self.end(at),
             _ => self.client.close_session(self.session),
@@ -239,7 +265,8 @@ impl Scene {
     }
 
     fn check_runs(&self) {
-        if self.network.forged {
+        // Of what is sealed, nothing that is forged is taken.
+        if self.network.forged && self.cipher.is_none() {
             return;
         }
         for call in (0..self.once.len()).filter(|call| self.once[*call]) {
@@ -271,6 +298,9 @@ pub fn seeds() -> Vec<Seed> {
     let carry = || vec![1, 1, 0, 2, 2, 2, 2, 2];
     vec![
         ("whole", run(0, &[call(0, 32, 1, 100), carry(), carry()])),
+        ("sealed_whole", run(8, &[call(0, 32, 1, 100), carry(), carry()])),
+        ("sealed_claim", run(8, &[call(0, 32, 0, 100), carry(), carry()])),
+        ("sealed_long", run(8, &[call(0, 3000, 0, 100), carry(), carry(), carry()])),
         ("claim", run(0, &[call(0, 32, 0, 100), carry(), carry()])),
         ("large", run(1, &[call(0, 19_000, 0, 200), carry(), carry(), carry(), carry()])),
         ("long", run(2, &[call(2, 30, 1, 200), carry(), carry(), carry(), carry()])),
