@@ -1,0 +1,109 @@
+//! One process of a measurement: workers, or HTTP servers.
+//!
+//! It prints `ready ADDRESS…` when all routers give its workers requests, answers `count` with how
+//! many requests were run, and ends with its standard input.
+
+use std::io::{BufRead, Write};
+use std::net::SocketAddr;
+
+use clap::{Args, ValueEnum};
+use petasos_queueing::Service;
+
+use super::sleeping::Times;
+use super::{http, workers};
+use crate::error::BenchError;
+use crate::turns::pin;
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PartName {
+    /// Servers of typed calls, each with one loop.
+    Workers,
+    /// Servers of HTTP/1.1, each with one port.
+    Http,
+}
+
+/// Be one process of `petasos bench router` (internal)
+#[derive(Args, Clone, Debug)]
+pub struct PartArgs {
+    pub name: PartName,
+    #[arg(long)]
+    pub core: usize,
+    /// The routers that workers join
+    #[arg(long)]
+    pub router: Vec<SocketAddr>,
+    #[arg(long, default_value_t = 1)]
+    pub workers: usize,
+    /// How many requests a worker takes at a time
+    #[arg(long, default_value_t = 64)]
+    pub bound: u16,
+    #[arg(long, default_value = "deterministic")]
+    pub service: Service,
+    #[arg(long, default_value_t = 0)]
+    pub mean_ns: u64,
+    #[arg(long, default_value_t = 0)]
+    pub way_ns: u64,
+    /// How long a worker's loop spins before it sleeps
+    #[arg(long, default_value_t = 0)]
+    pub spin_us: u64,
+    /// Says of each `Put` that it runs, before it is answered
+    #[arg(long)]
+    pub tells: bool,
+}
+
+impl PartName {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartName::Workers => "workers",
+            PartName::Http => "http",
+        }
+    }
+}
+
+impl PartArgs {
+    /// How long requests take.
+    pub fn times(&self) -> Times {
+        Times { service: self.service, mean_ns: self.mean_ns, way_ns: self.way_ns }
+    }
+}
+
+/// Runs as a process until its standard input ends.
+///
+/// # Errors
+/// What the process could not do.
+pub fn be_part(args: &PartArgs) -> Result<(), BenchError> {
+    // Threads that are started later run there as well.
+    pin(args.core);
+    match args.name {
+        PartName::Workers => {
+            let workers = workers::start(args)?;
+            answer(&workers.addresses, || workers.run())
+        }
+        PartName::Http => {
+            let servers = http::start(args)?;
+            answer(&servers.addresses, || servers.run())
+        }
+    }
+}
+
+fn answer(addresses: &[SocketAddr], run: impl Fn() -> u64) -> Result<(), BenchError> {
+    let addresses: Vec<_> = addresses.iter().map(|address| format!(" {address}")).collect();
+    say(&format!("ready{}", addresses.concat()))?;
+    for line in std::io::stdin().lock().lines() {
+        match &*line? {
+            "count" => say(&format!("ran {}", run()))?,
+            other => {
+                return Err(format!("a command that the process does not know: {other}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Says a line at once: also a process that is killed next has said it.
+pub fn say(line: &str) -> Result<(), BenchError> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes())?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,203 @@
+//! Figures 6 and 7: latency by load, for several policies and service times.
+//!
+//! Sixteen workers are servers in one process, whose service times are deadlines that they sleep
+//! through. Packets therefore have two cores, of which they need a tenth (the mean is long enough),
+//! and what is measured is the policy. As in the paper, the way between router and worker takes a
+//! part of the mean service time, which the workers sleep, too.
+//!
+//! Contenders take turns: at each load, one after another. Beside each policy of the router is its
+//! prediction: the simulation of the same core with the delay that was measured.
+
+mod curves;
+mod outcome;
+mod predicted;
+mod team;
+
+use petasos_queueing::Service;
+
+use super::args::RouterArgs;
+use super::client::Client;
+use super::open_loop::Arrived;
+use super::programs::Balancer;
+use crate::error::BenchError;
+use crate::report::Report;
+use curves::{Curve, Sample};
+use predicted::Predicted;
+pub use predicted::effort;
+use team::Team;
+
+/// A figure.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub figure: &'static str,
+    pub title: &'static str,
+    pub services: Vec<Service>,
+    /// The time on the ways between router and worker, there and back, in mean service times.
+    pub communication: f64,
+    pub contenders: &'static [Contender],
+    pub loads: &'static [f64],
+}
+
+/// Who decides which worker gets a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender {
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The client, at random.
+    Direct,
+    /// The router, by this policy.
+    Router(&'static str),
+    Proxy(Balancer),
+}
+
+/// Workers of each contender.
+pub const WORKERS: usize = 16;
+/// The objective: a 99th percentile of so many mean service times.
+pub const OBJECTIVE: f64 = 15.0;
+/// Where contenders are compared.
+pub const COMPARED_LOAD: f64 = 0.8;
+/// Beyond so many objectives, higher loads are not measured.
+const GIVE_UP: f64 = 2.0;
+
+const fn router(name: &'static str, policy: &'static str) -> Contender {
+    Contender { name, kind: Kind::Router(policy) }
+}
+
+const fn nginx(name: &'static str, has_zone: bool) -> Contender {
+    Contender { name, kind: Kind::Proxy(Balancer::Nginx { processes: 2, has_zone }) }
+}
+
+const FIGURE_6: &[Contender] = &[
+    Contender { name: "direct", kind: Kind::Direct },
+    router("random", "random"),
+    router("rr", "rr"),
+    router("jsq", "jsq"),
+    router("jbsq1", "jbsq1"),
+    router("jbsq2", "jbsq2"),
+    router("jbsq3", "jbsq3"),
+    router("jbsq5", "jbsq5"),
+    nginx("nginx", false),
+    nginx("nginx-zone", true),
+    Contender { name: "haproxy", kind: Kind::Proxy(Balancer::Haproxy) },
+];
+const FIGURE_7: &[Contender] = &[
+    router("random", "random"),
+    router("jbsq1", "jbsq1"),
+    router("jbsq3", "jbsq3"),
+    router("jbsq5", "jbsq5"),
+];
+const LOADS: &[f64] = &[0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97];
+/// The load at which contenders are compared, and one below.
+const QUICK_LOADS: &[f64] = &[0.4, COMPARED_LOAD];
+
+impl Setting {
+    /// Figure 6: 25 µs, of which 15 µs are on the way between router and worker.
+    pub fn figure_6(args: &RouterArgs) -> Setting {
+        Setting {
+            figure: "6",
+            title: "Policies",
+            services: args.services_or(&[Service::Exponential]),
+            communication: 0.6,
+            contenders: FIGURE_6,
+            loads: if args.quick { QUICK_LOADS } else { LOADS },
+        }
+    }
+
+    /// Figure 7: 10 µs.
+    pub fn figure_7(args: &RouterArgs) -> Setting {
+        let all = [Service::Deterministic, Service::Exponential, Service::Bimodal1];
+        Setting {
+            figure: "7",
+            title: "JBSQ(n) and M/G/k",
+            services: args.services_or(&all),
+            communication: 1.5,
+            contenders: FIGURE_7,
+            ..Setting::figure_6(args)
+        }
+    }
+}
+
+/// What was measured with a distribution of service times.
+pub struct Measured {
+    pub service: Service,
+    pub curves: Vec<Curve>,
+    /// Of the policies that can be simulated, with the best that there can be: `single`.
+    pub predicted: Vec<(&'static str, Predicted)>,
+}
+
+/// Measures a figure.
+///
+/// # Errors
+/// If nothing can be measured.
+pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
+    let client = Client::new()?;
+    let (mut all, mut skipped, mut arrived) = (Vec::new(), Vec::new(), Arrived::new(args.quick));
+    for service in &setting.services {
+        let mut teams = start(args, setting, *service, &client, &mut skipped)?;
+        measure(args, setting, *service, &mut teams, &mut arrived)?;
+        let curves: Vec<_> = teams.into_iter().map(Team::into_curve).collect();
+        let predicted = predicted::all(args, setting, *service, &curves)?;
+        all.push(Measured { service: *service, curves, predicted });
+    }
+    Ok(outcome::report(args, setting, &all, skipped, &arrived))
+}
+
+type Skipped = Vec<(&'static str, String)>;
+
+fn start<'a>(
+    args: &RouterArgs,
+    setting: &Setting,
+    service: Service,
+    client: &'a Client,
+    skipped: &mut Skipped,
+) -> Result<Vec<Team<'a>>, BenchError> {
+    let mut teams = Vec::new();
+    for contender in args.chosen(setting.contenders, |contender| contender.name)? {
+        eprintln!("petasos bench: starting {} with {service} service times", contender.name);
+        match Team::start(args, setting, service, contender, client) {
+            Ok(team) => teams.push(team),
+            Err(error) => {
+                eprintln!("petasos bench: {} is skipped: {error}", contender.name);
+                skipped.push((contender.name, error.to_string()));
+            }
+        }
+    }
+    match teams.is_empty() {
+        true => Err("no contender can be measured".into()),
+        false => Ok(teams),
+    }
+}
+
+fn measure(
+    args: &RouterArgs,
+    setting: &Setting,
+    service: Service,
+    teams: &mut [Team<'_>],
+    arrived: &mut Arrived,
+) -> Result<(), BenchError> {
+    let points = args.rounds() * setting.loads.len() * teams.len() * setting.services.len();
+    let seconds = args.seconds_of(points);
+    for team in &mut *teams {
+        team.calibrate(arrived)?;
+    }
+    for round in 1..=args.rounds() {
+        for (index, load) in setting.loads.iter().enumerate() {
+            eprintln!(
+                "petasos bench: {service} service times, round {round} of {}, load {load}",
+                args.rounds()
+            );
+            let mut samples: Vec<(usize, Sample)> = Vec::new();
+            for (at, team) in teams.iter_mut().enumerate() {
+                if let Some(sample) = team.measure(index, *load, seconds, arrived)? {
+                    samples.push((at, sample));
+                }
+            }
+            samples.into_iter().for_each(|(at, sample)| teams[at].curve.add(index, sample));
+        }
+    }
+    Ok(())
+}
