@@ -10,12 +10,29 @@ use crate::report::Wanted;
 /// A figure of the paper, by its number, or an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FigureId {
+    /// The model's curves, without a measurement
+    #[value(name = "1")]
+    Model,
+    /// Goodput by size of answer
+    #[value(name = "4")]
+    Goodput,
+    /// What the router adds to an echo of 8 bytes, its rate and processor time
+    #[value(name = "5")]
+    Echo,
     /// Latency by load with several policies, beside proxies and predictions
     #[value(name = "6")]
     Policies,
     /// The same with JBSQ(n) and three distributions of service times
     #[value(name = "7")]
     Bounds,
+    /// Requests that fit one packet, and of a byte more
+    #[value(name = "8")]
+    Packets,
+    /// Workers behind the router, and one queue in a process: Petasos' dispatcher, and Tokio
+    #[value(name = "9")]
+    OneServer,
+    /// Workers and routers that are killed: what fails, what runs twice, how long calls take
+    Kill,
 }
 
 /// Measure routed calls, as the R2P2 paper's figures do
@@ -36,10 +53,10 @@ pub struct RouterArgs {
     /// As little as shows that it works: one round and few points; figures mean nothing
     #[arg(long)]
     pub quick: bool,
-    /// With 6 and 7: the mean service time in microseconds. Short ones measure the packets, too
+    /// With 6, 7 and 9: the mean service time in microseconds. Short ones measure the packets, too
     #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub mean_us: u64,
-    /// With 6 and 7: deterministic, exponential, bimodal1 (90 % 0.5 and 10 % 5.5) or bimodal2 (10 %
+    /// With 6, 7 and 9: deterministic, exponential, bimodal1 (90 % 0.5 and 10 % 5.5) or bimodal2 (10 %
     /// ten times the rest) [default: the figure's]
     #[arg(long, value_delimiter = ',')]
     pub dist: Vec<Service>,
@@ -52,6 +69,8 @@ const ROUNDS: usize = 3;
 /// Seconds of all turns together.
 const SECONDS: f64 = 480.0;
 const QUICK_SECONDS: f64 = 5.0;
+/// The same in closed loops.
+const TURNS_SECONDS: f64 = 60.0;
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
@@ -71,6 +90,12 @@ impl RouterArgs {
     pub fn seconds_of(&self, turns: usize) -> f64 {
         let all = self.seconds.unwrap_or(if self.quick { QUICK_SECONDS } else { SECONDS });
         (all / turns.max(1) as f64).max(0.05)
+    }
+
+    /// The same where a turn has no tail under load to show.
+    pub fn turn_seconds_of(&self, turns: usize) -> f64 {
+        let all = self.seconds.unwrap_or(if self.quick { QUICK_SECONDS } else { TURNS_SECONDS });
+        (all / turns.max(1) as f64).max(0.01)
     }
 
     /// The distributions that were asked for, or the figure's.

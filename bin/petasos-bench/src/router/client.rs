@@ -64,11 +64,6 @@ impl Client {
         Ok(Client { event_loop: Rc::new(Loop::new(workers::config(SPIN_US))?) })
     }
 
-    /// The loop.
-    pub fn event_loop(&self) -> &Loop {
-        &self.event_loop
-    }
-
     /// A stub of a group.
     ///
     /// # Errors
@@ -102,25 +97,25 @@ impl Client {
     ) -> Result<Box<dyn Target>, BenchError> {
         let mut rng = Rng::new(random_seed());
         let make = move || {
-            let stub = stubs[rng.below(stubs.len() as u64) as usize].clone();
-            call(stub, asked.clone())
+            let stub = &stubs[rng.below(stubs.len() as u64) as usize];
+            call(stub, &asked)
         };
         let driver = InLoop::new(self.event_loop.clone())?;
         Ok(Box::new(Calls::new(make, driver, outstanding_max)))
     }
 }
 
-/// Makes a call and waits for its answer.
-pub async fn call(stub: WorkClient, asked: Asked) -> Result<(), String> {
+/// Begins a call at once, so that the loop's next turn sends it. The future waits for the answer.
+fn call(stub: &WorkClient, asked: &Asked) -> impl Future<Output = Result<(), String>> + use<> {
     let request = Request::new(asked.message());
-    let answer = match asked.asks_first {
-        true => stub.put(request).await,
-        false => stub.get(request).await,
-    };
-    let answer = answer.map_err(|status| status.to_string())?;
-    match answer.data().len() == asked.wanted_bytes as usize {
-        true => Ok(()),
-        false => Err(format!("an answer has {} bytes", answer.data().len())),
+    let wanted = asked.wanted_bytes as usize;
+    let call = if asked.asks_first { stub.put(request) } else { stub.get(request) };
+    async move {
+        let answer = call.await.map_err(|status| status.to_string())?;
+        match answer.data().len() {
+            bytes if bytes == wanted => Ok(()),
+            bytes => Err(format!("an answer has {bytes} bytes")),
+        }
     }
 }
 

@@ -114,11 +114,11 @@ struct Connection {
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
-    sleep_ns: u64,
-    bytes: usize,
+pub struct Asked {
+    pub sleep_ns: u64,
+    pub bytes: usize,
     /// How long the request is.
-    length: usize,
+    pub length: usize,
 }
 
 impl Serving {
@@ -271,7 +271,10 @@ impl Connection {
 }
 
 /// A request without a body, if all of it is there.
-fn parse(input: &[u8]) -> Result<Option<Asked>, ()> {
+///
+/// # Errors
+/// If it is something else.
+pub fn parse(input: &[u8]) -> Result<Option<Asked>, ()> {
     let Some(end) = input.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
         return Ok(None);
     };

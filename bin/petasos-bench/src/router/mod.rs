@@ -10,13 +10,19 @@
 //! - A part (`part`) is a process of this program with workers.
 
 mod args;
+mod bare;
 mod client;
+mod closed;
 mod http;
+mod kill;
 mod messages;
+mod model;
 mod open_loop;
 mod part;
 mod policies;
+mod pool;
 mod programs;
+mod side;
 mod sleeping;
 mod workers;
 
@@ -36,8 +42,14 @@ use crate::turns::pin;
 pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
     pin(programs::CLIENT_CORE);
     let report = match args.figure {
+        FigureId::Model => model::run(args)?,
+        FigureId::Kill => kill::run(args)?,
+        FigureId::Goodput => closed::run(args, &closed::Setting::figure_4(args))?,
+        FigureId::Echo => closed::run(args, &closed::Setting::figure_5())?,
+        FigureId::Packets => closed::run(args, &closed::Setting::figure_8())?,
         FigureId::Policies => policies::run(args, &Setting::figure_6(args))?,
         FigureId::Bounds => policies::run(args, &Setting::figure_7(args))?,
+        FigureId::OneServer => policies::run(args, &Setting::figure_9(args))?,
     };
     report.publish(&args.wanted)
 }

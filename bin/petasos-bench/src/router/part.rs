@@ -1,4 +1,4 @@
-//! One process of a measurement: workers, or HTTP servers.
+//! One process of a measurement: workers, or whatever else answers.
 //!
 //! It prints `ready ADDRESS…` when all routers give its workers requests, answers `count` with how
 //! many requests were run, and ends with its standard input.
@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use petasos_queueing::Service;
 
 use super::sleeping::Times;
-use super::{http, workers};
+use super::{bare, http, pool, workers};
 use crate::error::BenchError;
 use crate::turns::pin;
 
@@ -21,6 +21,14 @@ pub enum PartName {
     Workers,
     /// Servers of HTTP/1.1, each with one port.
     Http,
+    /// A server of typed calls with one queue and threads.
+    Dispatcher,
+    /// A server of HTTP/1.1 with Tokio's threads.
+    Pool,
+    /// Answers datagrams.
+    Echo,
+    /// Passes datagrams on.
+    Forwarder,
 }
 
 /// Be one process of `petasos bench router` (internal)
@@ -29,7 +37,7 @@ pub struct PartArgs {
     pub name: PartName,
     #[arg(long)]
     pub core: usize,
-    /// The routers that workers join
+    /// The routers that workers join, or whom a forwarder sends to
     #[arg(long)]
     pub router: Vec<SocketAddr>,
     #[arg(long, default_value_t = 1)]
@@ -47,7 +55,7 @@ pub struct PartArgs {
     #[arg(long, default_value_t = 0)]
     pub spin_us: u64,
     /// Says of each `Put` that it runs, before it is answered
-    #[arg(long)]
+    #[arg(long, action = clap::ArgAction::Set, default_value_t = false)]
     pub tells: bool,
 }
 
@@ -57,6 +65,10 @@ impl PartName {
         match self {
             PartName::Workers => "workers",
             PartName::Http => "http",
+            PartName::Dispatcher => "dispatcher",
+            PartName::Pool => "pool",
+            PartName::Echo => "echo",
+            PartName::Forwarder => "forwarder",
         }
     }
 }
@@ -84,6 +96,16 @@ pub fn be_part(args: &PartArgs) -> Result<(), BenchError> {
             let servers = http::start(args)?;
             answer(&servers.addresses, || servers.run())
         }
+        PartName::Dispatcher => {
+            let pool = pool::dispatcher(args)?;
+            answer(&pool.addresses, || pool.run())
+        }
+        PartName::Pool => {
+            let pool = pool::tokio(args)?;
+            answer(&pool.addresses, || pool.run())
+        }
+        PartName::Echo => answer(&[bare::echo()?], || 0),
+        PartName::Forwarder => answer(&[bare::forwarder(args)?], || 0),
     }
 }
 

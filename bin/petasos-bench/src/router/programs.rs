@@ -82,6 +82,15 @@ impl Router {
     }
 }
 
+/// Processor time of a program and of those that it has started, in seconds.
+pub fn cpu_s_with_children(id: u32) -> f64 {
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    let children = children.unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+    let of = |id| cpu_s_of(id).unwrap_or_default();
+    of(id) + children.map(of).sum::<f64>()
+}
+
 /// The address in what a router says.
 fn joined_at(said: &str) -> Option<SocketAddr> {
     said.split_once("join at ")?.1.split_once(',')?.0.parse().ok()

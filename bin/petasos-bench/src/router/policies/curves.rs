@@ -2,7 +2,7 @@
 
 use petasos_report::median;
 
-use super::{Contender, Kind};
+use crate::router::side::{Contender, Kind};
 
 /// A contender's curve.
 pub struct Curve {
@@ -28,7 +28,7 @@ pub struct Sample {
     /// Of the 99th percentile, if requests were enough.
     pub stderr_us: Option<f64>,
     pub ops_per_s: f64,
-    /// Of workers and router.
+    /// Of workers, and of who is between.
     pub cpu_s_per_million: f64,
 }
 
@@ -56,7 +56,7 @@ impl Curve {
             Kind::Router(policy) => Some(policy),
             // The same choice, by another.
             Kind::Direct => Some("random"),
-            Kind::Proxy(_) => None,
+            _ => None,
         }
     }
 

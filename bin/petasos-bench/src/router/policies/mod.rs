@@ -1,4 +1,4 @@
-//! Figures 6 and 7: latency by load, for several policies and service times.
+//! Figures 6, 7 and 9: latency by load, for several policies and service times.
 //!
 //! Sixteen workers are servers in one process, whose service times are deadlines that they sleep
 //! through. Packets therefore have two cores, of which they need a tenth (the mean is long enough),
@@ -18,7 +18,9 @@ use petasos_queueing::Service;
 use super::args::RouterArgs;
 use super::client::Client;
 use super::open_loop::Arrived;
-use super::programs::Balancer;
+use super::part::PartName;
+use super::programs::{Balancer, ROUTER_CORE};
+use super::side::{Contender, Kind, Setup, Skipped, start_all};
 use crate::error::BenchError;
 use crate::report::Report;
 use curves::{Curve, Sample};
@@ -36,22 +38,6 @@ pub struct Setting {
     pub communication: f64,
     pub contenders: &'static [Contender],
     pub loads: &'static [f64],
-}
-
-/// Who decides which worker gets a request.
-#[derive(Clone, Copy, Debug)]
-pub struct Contender {
-    pub name: &'static str,
-    pub kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The client, at random.
-    Direct,
-    /// The router, by this policy.
-    Router(&'static str),
-    Proxy(Balancer),
 }
 
 /// Workers of each contender.
@@ -90,6 +76,11 @@ const FIGURE_7: &[Contender] = &[
     router("jbsq3", "jbsq3"),
     router("jbsq5", "jbsq5"),
 ];
+const FIGURE_9: &[Contender] = &[
+    router("jbsq3", "jbsq3"),
+    Contender { name: "dispatcher", kind: Kind::OneQueue(PartName::Dispatcher) },
+    Contender { name: "tokio", kind: Kind::OneQueue(PartName::Pool) },
+];
 const LOADS: &[f64] = &[0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97];
 /// The load at which contenders are compared, and one below.
 const QUICK_LOADS: &[f64] = &[0.4, COMPARED_LOAD];
@@ -119,6 +110,23 @@ impl Setting {
             ..Setting::figure_6(args)
         }
     }
+
+    /// Figure 9: one server, so nobody is far away.
+    pub fn figure_9(args: &RouterArgs) -> Setting {
+        Setting {
+            figure: "9",
+            title: "Workers and one queue",
+            communication: 0.0,
+            contenders: FIGURE_9,
+            ..Setting::figure_6(args)
+        }
+    }
+
+    fn setup(&self, args: &RouterArgs, service: Service) -> Setup {
+        let mean_ns = args.mean_us * 1000;
+        let way_ns = (self.communication / 2.0 * mean_ns as f64) as u64;
+        Setup { workers: WORKERS, core: ROUTER_CORE, service, mean_ns, way_ns, router: &[] }
+    }
 }
 
 /// What was measured with a distribution of service times.
@@ -146,8 +154,6 @@ pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
     Ok(outcome::report(args, setting, &all, skipped, &arrived))
 }
 
-type Skipped = Vec<(&'static str, String)>;
-
 fn start<'a>(
     args: &RouterArgs,
     setting: &Setting,
@@ -155,21 +161,10 @@ fn start<'a>(
     client: &'a Client,
     skipped: &mut Skipped,
 ) -> Result<Vec<Team<'a>>, BenchError> {
-    let mut teams = Vec::new();
-    for contender in args.chosen(setting.contenders, |contender| contender.name)? {
-        eprintln!("petasos bench: starting {} with {service} service times", contender.name);
-        match Team::start(args, setting, service, contender, client) {
-            Ok(team) => teams.push(team),
-            Err(error) => {
-                eprintln!("petasos bench: {} is skipped: {error}", contender.name);
-                skipped.push((contender.name, error.to_string()));
-            }
-        }
-    }
-    match teams.is_empty() {
-        true => Err("no contender can be measured".into()),
-        false => Ok(teams),
-    }
+    let contenders = args.chosen(setting.contenders, |contender| contender.name)?;
+    let setup = setting.setup(args, service);
+    let sides = start_all(contenders, |_| setup, client, skipped)?;
+    sides.into_iter().map(|side| Team::new(args, setting, side)).collect()
 }
 
 fn measure(

@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 
 use super::curves::{Curve, Sample, Tail, load_at};
 use super::predicted::Predicted;
-use super::{COMPARED_LOAD, Measured, OBJECTIVE, Setting, Skipped, WORKERS};
+use super::{COMPARED_LOAD, Measured, OBJECTIVE, Setting, WORKERS};
 use crate::report::Report;
 use crate::router::args::RouterArgs;
 use crate::router::open_loop::Arrived;
+use crate::router::side::Skipped;
 
 const TONES: [Tone; 5] =
     [Tone::Primary, Tone::Secondary, Tone::Tertiary, Tone::Quaternary, Tone::Muted];
@@ -97,16 +98,21 @@ fn of_prediction(prediction: &Predicted, objective_us: f64) -> Value {
 
 /// Medians of ratios of the same rounds, and ratios with predictions.
 fn ratios_of(curve: &Curve, measured: &Measured, objective_us: f64) -> Map<String, Value> {
+    let of = |part: Option<f64>, whole: Option<f64>| json!(part.zip(whole).map(|(a, b)| a / b));
     let mut ratios = Map::new();
     for other in measured.curves.iter().filter(|other| other.name() != curve.name()) {
         let pairs = other.at(COMPARED_LOAD).iter().zip(curve.at(COMPARED_LOAD));
         let ratio = median(pairs.map(|(other, own)| other.p99_us / own.p99_us));
         ratios.insert(format!("p99_of_{}", other.name()), json!(ratio));
+        let cpu = |curve: &Curve| curve.median_at(COMPARED_LOAD, |sample| sample.cpu_s_per_million);
+        let load = |curve: &Curve| load_at(&curve.tails(), objective_us);
+        ratios.insert(format!("cpu_to_{}", other.name()), of(cpu(curve), cpu(other)));
+        let name = format!("load_at_objective_to_{}", other.name());
+        ratios.insert(name, of(load(curve), load(other)));
     }
     let predicted = measured.predicted.iter().find(|(name, _)| *name == curve.name());
     if let Some((_, predicted)) = predicted {
         let p99 = curve.median_at(COMPARED_LOAD, |sample| sample.p99_us);
-        let of = |part: Option<f64>, whole: Option<f64>| json!(part.zip(whole).map(|(a, b)| a / b));
         ratios.insert("p99_to_predicted".into(), of(p99, predicted.at(COMPARED_LOAD)));
         let load = load_at(&curve.tails(), objective_us);
         let best = load_at(&predicted.tails, objective_us);

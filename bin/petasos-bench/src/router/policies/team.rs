@@ -1,93 +1,51 @@
-//! The processes of a contender, and its target.
+//! A contender's processes, its target and its curve.
 
 use petasos_load::{Outcome, Target};
-use petasos_queueing::Service;
 
 use super::curves::{Curve, Sample};
-use super::{Contender, GIVE_UP, Kind, OBJECTIVE, Setting, WORKERS};
+use super::{GIVE_UP, OBJECTIVE, Setting, WORKERS};
 use crate::error::BenchError;
-use crate::managed::sidecars::Running;
 use crate::router::args::RouterArgs;
-use crate::router::client::{Asked, Client, http};
+use crate::router::client::Asked;
 use crate::router::open_loop::{Arrived, Point, point, quantile};
-use crate::router::part::PartName;
-use crate::router::programs::{ROUTER_CORE, Router, part};
-use crate::rpc::process::Process;
+use crate::router::side::{Contender, Side};
 
 /// The most requests that are outstanding at once. A contender with more has no tail to measure.
 const OUTSTANDING_MAX: u32 = 1024;
-/// What a worker says it takes at a time. The router's policy gives fewer.
-const BOUND: u16 = 512;
 /// How many requests per second, and for how many seconds, tell what the ways take.
 const CALIBRATION: (f64, f64) = (100.0, 2.0);
 
 /// A contender that can be called.
 pub struct Team<'a> {
-    contender: Contender,
-    client: &'a Client,
     mean_us: f64,
     pub curve: Curve,
     // Ends before those that it calls.
     target: Option<Box<dyn Target>>,
-    proxy: Option<Running>,
-    workers: Process,
-    addresses: Vec<std::net::SocketAddr>,
-    router: Option<Router>,
+    side: Side<'a>,
 }
 
 impl<'a> Team<'a> {
-    /// Starts a contender's processes.
+    /// Connects to a contender's processes.
     ///
     /// # Errors
-    /// If one does not come up.
-    pub fn start(
+    /// If they do not answer.
+    pub fn new(
         args: &RouterArgs,
         setting: &Setting,
-        service: Service,
-        contender: Contender,
-        client: &'a Client,
+        (contender, side): (Contender, Side<'a>),
     ) -> Result<Team<'a>, BenchError> {
-        let mean_ns = args.mean_us * 1000;
-        let way_ns = (setting.communication / 2.0 * mean_ns as f64) as u64;
-        let options = [
-            ("--workers", WORKERS.to_string()),
-            ("--service", service.to_string()),
-            ("--mean-ns", mean_ns.to_string()),
-            ("--way-ns", way_ns.to_string()),
-            ("--bound", BOUND.to_string()),
-        ];
-        let router = match contender.kind {
-            Kind::Router(policy) => Some(Router::start(policy, &[])?),
-            _ => None,
-        };
-        let name = match contender.kind {
-            Kind::Proxy(_) => PartName::Http,
-            _ => PartName::Workers,
-        };
-        let routers: Vec<_> = router.iter().map(|router| router.address).collect();
-        let (workers, addresses) = part(name, ROUTER_CORE, &options, &routers)?;
-        let proxy = match contender.kind {
-            Kind::Proxy(balancer) => Some(balancer.start(&addresses)?),
-            _ => None,
-        };
-        let mean_us = args.mean_us as f64;
-        let curve = Curve::new(contender, setting.loads);
-        let target = None;
-        let mut team =
-            Team { contender, client, mean_us, curve, target, proxy, workers, addresses, router };
-        // It fails now if it does.
-        team.target = Some(team.connect(0)?);
+        let (mean_us, curve) = (args.mean_us as f64, Curve::new(contender, setting.loads));
+        let mut team = Team { mean_us, curve, target: None, side };
+        team.connect(0)?;
         Ok(team)
     }
 
-    fn connect(&self, sleep_ns: u64) -> Result<Box<dyn Target>, BenchError> {
-        let asked = Asked::short(sleep_ns);
-        let stubs = match (&self.proxy, &self.router) {
-            (Some(proxy), _) => return http(proxy.address, &asked, OUTSTANDING_MAX),
-            (None, Some(router)) => vec![self.client.group(&[router.address])?],
-            (None, None) => self.client.servers(&self.addresses)?,
-        };
-        self.client.target(stubs, asked, OUTSTANDING_MAX)
+    /// Connects anew, for requests that sleep so long, or with 0 as long as the worker says.
+    fn connect(&mut self, sleep_ns: u64) -> Result<(), BenchError> {
+        // What was outstanding is of no use.
+        self.target = None;
+        self.target = Some(self.side.connect(&Asked::short(sleep_ns), OUTSTANDING_MAX)?);
+        Ok(())
     }
 
     /// Measures what all ways take together, beside what workers sleep: with requests that do not
@@ -96,16 +54,14 @@ impl<'a> Team<'a> {
     /// # Errors
     /// If the target is lost.
     pub fn calibrate(&mut self, arrived: &mut Arrived) -> Result<(), BenchError> {
-        self.target = None;
         let sleep_us = self.mean_us;
-        let mut target = self.connect((sleep_us * 1000.0) as u64)?;
+        self.connect((sleep_us * 1000.0) as u64)?;
         let (rate, seconds) = CALIBRATION;
-        if let Point::Measured(outcome) = point(&mut *target, rate, seconds, arrived)? {
+        let target = self.target.as_mut().expect("it was connected");
+        if let Point::Measured(outcome) = point(&mut **target, rate, seconds, arrived)? {
             self.curve.ways_us = quantile(&outcome, 0.5).value_us - sleep_us;
         }
-        drop(target);
-        self.target = Some(self.connect(0)?);
-        Ok(())
+        self.connect(0)
     }
 
     /// Measures a point of the curve, unless it was given up.
@@ -123,13 +79,12 @@ impl<'a> Team<'a> {
             return Ok(None);
         }
         let rate = load * WORKERS as f64 * 1e6 / self.mean_us;
-        let ran = self.ran()?;
-        let cpu_s = self.cpu_s();
+        let (ran, cpu_s) = (self.side.ran()?, self.cpu_s());
         let target = self.target.as_mut().expect("it was connected");
         match point(&mut **target, rate, seconds, arrived)? {
             Point::Measured(outcome) => {
                 let cpu_s = self.cpu_s() - cpu_s;
-                let ran = self.ran()? - ran;
+                let ran = self.side.ran()? - ran;
                 let sample = self.sample(&outcome, cpu_s, ran);
                 if sample.p99_us > GIVE_UP * OBJECTIVE * self.mean_us {
                     self.curve.give_up_above(index);
@@ -138,9 +93,7 @@ impl<'a> Team<'a> {
             }
             Point::Saturated => {
                 self.curve.give_up_from(index);
-                // What is outstanding is of no use.
-                self.target = None;
-                self.target = Some(self.connect(0)?);
+                self.connect(0)?;
                 Ok(None)
             }
             Point::Refused(reason) => {
@@ -164,22 +117,13 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// How many requests the workers have run.
-    fn ran(&mut self) -> Result<u64, BenchError> {
-        let answer = self.workers.ask("count")?;
-        let count = answer.strip_prefix("ran ").and_then(|count| count.parse().ok());
-        count.ok_or_else(|| "a worker answered out of turn".into())
-    }
-
-    /// Processor time of the workers, and of the router.
+    /// Processor time of the workers, and of who is between.
     fn cpu_s(&self) -> f64 {
-        let router = self.router.as_ref().map_or(0.0, Router::cpu_s);
-        self.workers.cpu_s().unwrap_or_default() + router
+        self.side.workers_cpu_s() + self.side.between_cpu_s().unwrap_or_default()
     }
 
     /// What was measured. Its processes end.
     pub fn into_curve(self) -> Curve {
-        debug_assert_eq!(self.contender.name, self.curve.name());
         self.curve
     }
 }
