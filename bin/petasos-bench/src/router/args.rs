@@ -3,7 +3,6 @@
 use clap::{Args, ValueEnum};
 use petasos_queueing::{Effort, Service};
 
-use super::policies::effort;
 use crate::error::BenchError;
 use crate::report::Wanted;
 
@@ -54,10 +53,11 @@ pub struct RouterArgs {
     #[arg(long)]
     pub quick: bool,
     /// With 6, 7 and 9: the mean service time in microseconds. Short ones measure the packets, too
-    #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    #[arg(long, default_value_t = 4000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub mean_us: u64,
-    /// With 6, 7 and 9: deterministic, exponential, bimodal1 (90 % 0.5 and 10 % 5.5) or bimodal2 (10 %
-    /// ten times the rest) [default: the figure's]
+    /// With 1, 6, 7 and 9: deterministic, exponential, bimodal1 (90 % 0.5 and 10 % 5.5) or bimodal2
+    /// (10 % ten times the rest) [default: the figure's]
     #[arg(long, value_delimiter = ',')]
     pub dist: Vec<Service>,
     #[command(flatten)]
@@ -103,9 +103,13 @@ impl RouterArgs {
         if self.dist.is_empty() { figures.to_vec() } else { self.dist.clone() }
     }
 
-    /// How long to simulate each point.
+    /// How long to simulate each point: an error of one in a hundred is far below that of what is
+    /// measured.
     pub fn effort(&self) -> Effort {
-        effort(self.quick)
+        match self.quick {
+            true => Effort::requests(200_000, 1),
+            false => Effort { precision: 0.01, requests_min: 400_000, ..Effort::default() },
+        }
     }
 
     /// The contenders that were asked for, or all.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use petasos_base::SystemClock;
 use petasos_load::{Answers, Target, TargetError, wait_readable};
 
-use super::part::PartArgs;
+use super::part_args::PartArgs;
 use crate::error::BenchError;
 
 /// A slot and a port, beside 8 bytes of whoever asks.

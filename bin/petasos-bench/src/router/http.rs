@@ -18,7 +18,7 @@ use petasos_base::{SystemClock, Time, random_seed};
 use petasos_load::wait_readable;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::part::PartArgs;
+use super::part_args::PartArgs;
 use super::sleeping::{Queue, wake_up_in_time};
 use crate::error::BenchError;
 

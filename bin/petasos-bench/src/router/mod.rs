@@ -19,6 +19,7 @@ mod messages;
 mod model;
 mod open_loop;
 mod part;
+mod part_args;
 mod policies;
 mod pool;
 mod programs;
@@ -27,7 +28,8 @@ mod sleeping;
 mod workers;
 
 pub use args::RouterArgs;
-pub use part::{PartArgs, be_part};
+pub use part::be_part;
+pub use part_args::PartArgs;
 
 use args::FigureId;
 use policies::Setting;

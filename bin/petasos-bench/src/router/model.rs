@@ -69,8 +69,7 @@ fn report(services: &[Service], curves: &[Curve]) -> Report {
     let parameters = json!({ "workers": WORKERS, "unit": "mean service times" });
     let mut report = Report::of("router", "1", parameters);
     let json = |curve: &Curve| {
-        let point = |(load, latency): &(f64, Latency)| json!({ "load": load, "p99": latency.p99.value, "stderr": latency.p99.stderr });
-        let points: Value = curve.points.iter().map(point).collect();
+        let points: Value = curve.points.iter().map(json_of).collect();
         (format!("{}/{}", curve.service, curve.policy), points)
     };
     report.with("curves", curves.iter().map(json).collect::<Map<_, _>>().into());
@@ -87,6 +86,11 @@ fn report(services: &[Service], curves: &[Curve]) -> Report {
     }
     report.notes.push("99th percentiles in mean service times (S), without any delay.".into());
     report
+}
+
+fn json_of((load, latency): &(f64, Latency)) -> Value {
+    let p99 = latency.p99;
+    json!({ "load": load, "p99": p99.value, "stderr": p99.stderr })
 }
 
 fn table<'a>(service: Service, curves: impl Iterator<Item = &'a Curve>) -> Table {

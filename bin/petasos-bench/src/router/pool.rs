@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::http::{Asked, parse};
 use super::messages::SERVICE;
 use super::messages::generated::{Answer, Ask, Work, WorkServer};
-use super::part::PartArgs;
+use super::part_args::PartArgs;
 use super::sleeping::{Times, wake_up_in_time};
 use super::workers;
 use crate::error::BenchError;

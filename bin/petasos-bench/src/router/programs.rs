@@ -9,7 +9,7 @@ use std::time::Duration;
 use petasos_base::SystemClock;
 
 use super::messages::SERVICE;
-use super::part::PartName;
+use super::part_args::PartName;
 use crate::error::BenchError;
 use crate::managed::folder::Folder;
 use crate::managed::launch::Launched;

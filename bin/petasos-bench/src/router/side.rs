@@ -7,7 +7,7 @@ use petasos_queueing::Service;
 
 use super::bare::BareTarget;
 use super::client::{Asked, Client, http};
-use super::part::PartName;
+use super::part_args::PartName;
 use super::programs::{Balancer, ROUTER_CORE, Router, cpu_s_with_children, part};
 use crate::error::BenchError;
 use crate::managed::sidecars::Running;

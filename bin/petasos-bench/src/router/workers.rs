@@ -12,7 +12,7 @@ use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_endpoint::{LocalPolicy, Polling};
 
 use super::messages::generated::{Answer, Ask, Work, WorkServer};
-use super::part::{PartArgs, say};
+use super::part_args::{PartArgs, say};
 use super::sleeping::{Deadlines, Queue};
 use crate::error::BenchError;
 

@@ -107,7 +107,7 @@ fn start_workers(routers: &[std::net::SocketAddr]) -> Result<Vec<Worker>, BenchE
 }
 
 fn said(who: &str, kill: usize, count: usize) {
-    if kill % 10 == 0 {
+    if kill.is_multiple_of(10) {
         eprintln!("petasos bench: kill {} of {count} of a {who}", kill + 1);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::WORKER_CORE;
 use crate::error::BenchError;
-use crate::router::part::PartName;
+use crate::router::part_args::PartName;
 use crate::router::programs::part_command;
 
 /// The mean of the exponential times that workers sleep, so that a kill meets calls that run.

@@ -18,14 +18,13 @@ use petasos_queueing::Service;
 use super::args::RouterArgs;
 use super::client::Client;
 use super::open_loop::Arrived;
-use super::part::PartName;
+use super::part_args::PartName;
 use super::programs::{Balancer, ROUTER_CORE};
 use super::side::{Contender, Kind, Setup, Skipped, start_all};
 use crate::error::BenchError;
 use crate::report::Report;
 use curves::{Curve, Sample};
 use predicted::Predicted;
-pub use predicted::effort;
 use team::Team;
 
 /// A figure.

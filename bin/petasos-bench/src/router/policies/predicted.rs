@@ -1,6 +1,6 @@
 //! What the simulation of the router's core says of the same workers, load and delay.
 
-use petasos_queueing::{Effort, Model, Service, simulate_all};
+use petasos_queueing::{Model, Service, simulate_all};
 
 use super::curves::{Curve, Tail};
 use super::{Setting, WORKERS};
@@ -84,12 +84,4 @@ fn of_policy(
     };
     let tails = models.iter().zip(latencies).filter_map(tail).collect();
     Ok(Predicted { delay_us, tails })
-}
-
-/// How long to simulate: an error of one in a hundred is far below that of what is measured.
-pub fn effort(is_quick: bool) -> Effort {
-    match is_quick {
-        true => Effort::requests(200_000, 1),
-        false => Effort { precision: 0.01, requests_min: 400_000, ..Effort::default() },
-    }
 }

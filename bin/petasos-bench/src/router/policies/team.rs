@@ -12,12 +12,15 @@ use crate::router::side::{Contender, Side};
 
 /// The most requests that are outstanding at once. A contender with more has no tail to measure.
 const OUTSTANDING_MAX: u32 = 1024;
-/// How many requests per second, and for how many seconds, tell what the ways take.
-const CALIBRATION: (f64, f64) = (100.0, 2.0);
+/// How many requests per second tell what the ways take, and for how many seconds.
+const CALIBRATION_RATE: f64 = 100.0;
+const CALIBRATION_S: f64 = 3.0;
+const QUICK_CALIBRATION_S: f64 = 0.3;
 
 /// A contender that can be called.
 pub struct Team<'a> {
     mean_us: f64,
+    calibration_s: f64,
     pub curve: Curve,
     // Ends before those that it calls.
     target: Option<Box<dyn Target>>,
@@ -35,7 +38,8 @@ impl<'a> Team<'a> {
         (contender, side): (Contender, Side<'a>),
     ) -> Result<Team<'a>, BenchError> {
         let (mean_us, curve) = (args.mean_us as f64, Curve::new(contender, setting.loads));
-        let mut team = Team { mean_us, curve, target: None, side };
+        let calibration_s = if args.quick { QUICK_CALIBRATION_S } else { CALIBRATION_S };
+        let mut team = Team { mean_us, calibration_s, curve, target: None, side };
         team.connect(0)?;
         Ok(team)
     }
@@ -56,7 +60,7 @@ impl<'a> Team<'a> {
     pub fn calibrate(&mut self, arrived: &mut Arrived) -> Result<(), BenchError> {
         let sleep_us = self.mean_us;
         self.connect((sleep_us * 1000.0) as u64)?;
-        let (rate, seconds) = CALIBRATION;
+        let (rate, seconds) = (CALIBRATION_RATE, self.calibration_s);
         let target = self.target.as_mut().expect("it was connected");
         if let Point::Measured(outcome) = point(&mut **target, rate, seconds, arrived)? {
             self.curve.ways_us = quantile(&outcome, 0.5).value_us - sleep_us;
