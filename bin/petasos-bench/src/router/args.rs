@@ -103,12 +103,16 @@ impl RouterArgs {
         if self.dist.is_empty() { figures.to_vec() } else { self.dist.clone() }
     }
 
-    /// How long to simulate each point: an error of one in a hundred is far below that of what is
-    /// measured.
+    /// How long to simulate each point: an error of one in fifty is below that of what is measured.
     pub fn effort(&self) -> Effort {
         match self.quick {
             true => Effort::requests(200_000, 1),
-            false => Effort { precision: 0.01, requests_min: 400_000, ..Effort::default() },
+            false => Effort {
+                precision: 0.02,
+                requests_min: 200_000,
+                requests_max: 20_000_000,
+                ..Effort::default()
+            },
         }
     }
 

@@ -10,8 +10,8 @@ use crate::error::BenchError;
 
 /// The part of a point's time that comes before it, so that queues are as they will be.
 const WARM_UP: f64 = 0.25;
-/// The most that the 99th percentile of requests may be sent late.
-const LAG_MAX: Duration = Duration::from_millis(1);
+/// The part of a mean service time that 99 of 100 requests may be sent late.
+const LAG_PART: u32 = 4;
 const QUICK_LAG_MAX: Duration = Duration::from_secs(5);
 
 /// What came of a point.
@@ -29,6 +29,8 @@ pub enum Point {
 pub struct Arrived {
     /// Points count whatever their times were like: figures mean nothing.
     is_quick: bool,
+    /// The most that the 99th percentile of requests may be sent late.
+    lag_max: Duration,
     points: u64,
     /// How many points do not count because of them.
     refused: u64,
@@ -52,11 +54,7 @@ pub fn point(
         Schedule::new(&arrivals, rate, Duration::from_secs_f64(seconds))
     };
     let plan = Plan { warm_up: Some(schedule(seconds * WARM_UP)?), measured: schedule(seconds)? };
-    let limits = Limits {
-        failures_max: 0.0,
-        lag_max: if arrived.is_quick { QUICK_LAG_MAX } else { LAG_MAX },
-        ..Limits::default()
-    };
+    let limits = Limits { failures_max: 0.0, lag_max: arrived.lag_max, ..Limits::default() };
     match run(target, &Clock::system(), plan, &limits, |_| {}) {
         Ok(run) => {
             let (outcome, refusals) = run.report_anyway();
@@ -82,8 +80,10 @@ pub fn quantile(outcome: &Outcome, quantile: f64) -> Quantile {
 }
 
 impl Arrived {
-    pub fn new(is_quick: bool) -> Arrived {
-        Arrived { is_quick, ..Arrived::default() }
+    /// Of requests that are served for `mean` each, of which sending may take a part.
+    pub fn new(is_quick: bool, mean: Duration) -> Arrived {
+        let lag_max = if is_quick { QUICK_LAG_MAX } else { mean / LAG_PART };
+        Arrived { is_quick, lag_max, ..Arrived::default() }
     }
 
     fn add(&mut self, outcome: &Outcome, is_refused: bool) {

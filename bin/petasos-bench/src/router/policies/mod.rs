@@ -13,6 +13,8 @@ mod outcome;
 mod predicted;
 mod team;
 
+use std::time::Duration;
+
 use petasos_queueing::Service;
 
 use super::args::RouterArgs;
@@ -142,7 +144,8 @@ pub struct Measured {
 /// If nothing can be measured.
 pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
     let client = Client::new()?;
-    let (mut all, mut skipped, mut arrived) = (Vec::new(), Vec::new(), Arrived::new(args.quick));
+    let mut arrived = Arrived::new(args.quick, Duration::from_micros(args.mean_us));
+    let (mut all, mut skipped) = (Vec::new(), Vec::new());
     for service in &setting.services {
         let mut teams = start(args, setting, *service, &client, &mut skipped)?;
         measure(args, setting, *service, &mut teams, &mut arrived)?;
