@@ -154,20 +154,31 @@ fn table(measured: &Measured, objective_us: f64) -> Table {
     table
 }
 
-/// As many lines as there are tones, so that each has its own.
+/// What pictures compare: no more contenders than there are tones.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("policies", &["jbsq3", "direct", "random", "rr", "jsq"]),
+    ("bounds", &["jbsq3", "jbsq1", "jbsq2", "jbsq5"]),
+    ("proxies", &["jbsq3", "nginx", "haproxy", "nginx-zone"]),
+    ("one queue", &["jbsq3", "dispatcher", "tokio"]),
+];
+
 fn charts(setting: &Setting, measured: &Measured) -> Vec<Chart> {
     let single = measured.predicted.iter().find(|(name, _)| *name == "single");
-    let lines = |names: &[Curve]| -> Vec<Series> {
-        let lines =
-            names.iter().zip(TONES).map(|(curve, tone)| line(curve.name(), tone, &curve.tails()));
-        lines.collect()
-    };
-    let title = |what: &str| format!("{}, {} service times{what}", setting.title, measured.service);
-    let mut charts: Vec<_> =
-        measured.curves.chunks(TONES.len()).map(|curves| chart(title(""), lines(curves))).collect();
+    let of_name = |name: &&str| measured.curves.iter().find(|curve| curve.name() == *name);
+    let title =
+        |what: &str| format!("{}, {} service times: {what}", setting.title, measured.service);
+    let mut charts = Vec::new();
+    for (what, names) in GROUPS {
+        let curves = names.iter().filter_map(of_name).zip(TONES);
+        let lines: Vec<_> =
+            curves.map(|(curve, tone)| line(curve.name(), tone, &curve.tails())).collect();
+        if lines.len() > 1 {
+            charts.push(chart(title(what), lines));
+        }
+    }
     // What was measured, and what was predicted of the same.
     for name in ["random", "jbsq3"] {
-        let curve = measured.curves.iter().find(|curve| curve.name() == name);
+        let curve = of_name(&name);
         let predicted = measured.predicted.iter().find(|(it, _)| *it == name);
         if let (Some(curve), Some((_, predicted)), Some((_, single))) = (curve, predicted, single) {
             let lines = vec![
@@ -175,7 +186,7 @@ fn charts(setting: &Setting, measured: &Measured) -> Vec<Chart> {
                 line("predicted", Tone::Secondary, &predicted.tails),
                 line("M/G/k", Tone::Muted, &single.tails),
             ];
-            charts.push(chart(title(&format!(": {name}")), lines));
+            charts.push(chart(title(name), lines));
         }
     }
     charts
