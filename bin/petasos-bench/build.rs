@@ -1,7 +1,7 @@
-//! Compiles the services that `petasos bench rpc` and `managed` call.
+//! Compiles the services that `petasos bench rpc`, `managed` and `router` call.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files = ["bench.proto", "policies.proto", "tensors.proto", "wide.proto"];
+    let files = ["bench.proto", "policies.proto", "routed.proto", "tensors.proto", "wide.proto"];
     // Each by itself: a schema has all messages of what is compiled together, and `bind` measures
     // by their number.
     for file in files {

@@ -33,11 +33,13 @@ const BROWSERS: [&str; 4] =
     ["chromium-headless-shell", "chrome-headless-shell", "chromium", "google-chrome"];
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 
-/// Files of Debian packages, and the packages: for the Python package's tests, and for PostgreSQL,
-/// whose programs are not on the path.
-const FILES: [(&str, &str); 2] = [
+/// Files of Debian packages, and the packages: for the Python package's tests, and for PostgreSQL
+/// and proxies, whose programs may not be on the path.
+const FILES: [(&str, &str); 4] = [
     ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
     ("/usr/lib/postgresql", "postgresql"),
+    ("/usr/sbin/nginx", "nginx-light"),
+    ("/usr/sbin/haproxy", "haproxy"),
 ];
 
 /// Packages with which all backends are built, and the library by which they are recognised, by its

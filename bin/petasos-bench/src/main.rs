@@ -25,8 +25,10 @@ mod network;
 mod peer;
 mod publish;
 mod remote;
+mod report;
 mod resources;
 mod result;
+mod router;
 mod rpc;
 mod server;
 mod timeline;
@@ -70,6 +72,9 @@ enum Apart {
     ManagedPart(managed::PartArgs),
     #[command(hide = true)]
     ManagedLaunch(managed::LaunchArgs),
+    Router(router::RouterArgs),
+    #[command(hide = true)]
+    RouterPart(router::PartArgs),
 }
 
 fn main() -> ExitCode {
@@ -106,6 +111,8 @@ fn run(command: Cli) -> Result<(), BenchError> {
         (Some(Apart::Managed(args)), _) => managed::run(&args),
         (Some(Apart::ManagedPart(args)), _) => managed::be_part(&args),
         (Some(Apart::ManagedLaunch(args)), _) => managed::launch(&args),
+        (Some(Apart::Router(args)), _) => router::run(&args),
+        (Some(Apart::RouterPart(args)), _) => router::be_part(&args),
         (None, Some(args)) => {
             let args = BenchArgs { security: command.security, ..args };
             measure(&args, &command.contention)

@@ -1,5 +1,6 @@
 //! Code that the programs under `bin/` share: options for transport and security, failures in one
-//! line, the demonstration services, and what operators see of the managed service.
+//! line, the demonstration services, the loop of a load generator, and what operators see of the
+//! managed service.
 //!
 //! Boundary rule: uses the endpoint and packet I/O; knows no commands.
 
@@ -7,6 +8,7 @@ pub mod admin;
 pub mod connect;
 pub mod failed;
 pub mod failure;
+pub mod in_loop;
 pub mod output;
 pub mod security;
 pub mod service;

@@ -8,6 +8,7 @@
 //! tool", USENIX ATC 2019), with which R2P2 was measured, does so, too.
 //!
 //! The parts: [`Schedule`] has the times; [`run`] follows it against a [`Target`] in one thread;
+//! [`closed_loop`] keeps requests outstanding instead;
 //! [`TcpTarget`] and [`Calls`] are targets; [`Outcome`] has latencies with confidence intervals;
 //! [`highest_load`] searches.
 //!
@@ -19,6 +20,7 @@
 mod arrivals;
 mod calls;
 pub mod checks;
+mod closed;
 mod generator;
 mod http;
 mod latencies;
@@ -35,6 +37,7 @@ mod trace;
 pub use arrivals::{Arrivals, REQUESTS_MAX, Schedule, ScheduleError};
 pub use calls::{Calls, Driver, Parked};
 pub use checks::Checks;
+pub use closed::{Closed, closed_loop};
 pub use generator::{Limits, Plan, RunError, probe, run};
 pub use http::{Http, HttpError};
 pub use latencies::{Latencies, Quantile};

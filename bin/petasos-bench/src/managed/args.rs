@@ -1,12 +1,12 @@
 //! The command line of `petasos bench managed`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::figures::Figure;
 use super::what::What;
+use crate::report::Wanted;
 
 /// Measure calls through a service or sidecar on each host, as the mRPC paper's figures do
 ///
@@ -33,15 +33,8 @@ pub struct ManagedArgs {
     /// Only the points with these labels, such as `8 KiB` of figure 4 or `MobileNet` of 9
     #[arg(long, value_delimiter = ',')]
     pub points: Vec<String>,
-    /// Also write the result as JSON to this file
-    #[arg(long)]
-    pub json: Option<PathBuf>,
-    /// Also draw the result as SVG to this file, and as PNG next to it
-    #[arg(long)]
-    pub picture: Option<PathBuf>,
-    /// Print the result as JSON instead of a table
-    #[arg(long)]
-    pub print_json: bool,
+    #[command(flatten)]
+    pub wanted: Wanted,
     /// Show how each contender is started and configured, and measure nothing
     #[arg(long, conflicts_with_all = [
         "figure", "seconds", "turn_ms", "changes", "points", "json", "picture", "print_json",

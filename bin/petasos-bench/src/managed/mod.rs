@@ -19,9 +19,9 @@ mod contender;
 mod contenders;
 mod experiments;
 mod figures;
-mod folder;
+pub mod folder;
 mod hotel;
-mod launch;
+pub mod launch;
 mod live;
 mod measure;
 mod messages;
@@ -36,7 +36,7 @@ mod quantity;
 mod relay;
 mod service;
 mod shape;
-mod sidecars;
+pub mod sidecars;
 mod team;
 mod threads;
 mod waiting;
@@ -67,10 +67,10 @@ pub fn run(args: &ManagedArgs) -> Result<(), BenchError> {
     let chosen = contenders::chosen(&args.contenders, figure.contenders)?;
     let measured = measure::run(args, &figure, &chosen)?;
     let outcome = Outcome::new(args, &figure, &measured);
-    if let Some(path) = args.picture.as_deref() {
+    if let Some(path) = args.wanted.picture.as_deref() {
         petasos_report::write_atomically(path, picture::draw(&figure, &measured).as_bytes())?;
         crate::rpc::program::draw_png(path)?;
     }
-    let to = (args.json.as_deref(), args.print_json);
+    let to = (args.wanted.json.as_deref(), args.wanted.print_json);
     publish::publish(to, &outcome.json(), || outcome.print())
 }

@@ -191,6 +191,15 @@ impl Process {
         self.hear_turn()
     }
 
+    /// What it answers to a line.
+    ///
+    /// # Errors
+    /// If it has died, or does not answer.
+    pub fn ask(&mut self, line: &str) -> Result<String, BenchError> {
+        self.say(line)?;
+        self.hear()
+    }
+
     fn say(&mut self, line: &str) -> Result<(), BenchError> {
         let died = self.died();
         let commands = self.commands.as_mut().ok_or("the process has been told to end")?;

@@ -4,15 +4,15 @@
 //! thread of its own would need a third processor, beside the generator's and the server's. gRPC
 //! has its own threads.
 
-use core::time::Duration;
-use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use petasos::message::Msg;
 use petasos::rt::MethodKind;
 use petasos::untyped::{Client, NoSuchMethod, Payload, Service};
-use petasos::{Channel, Loop, Request, Unary};
+use petasos::{Channel, Request, Unary};
 use petasos_cli::failed::Failed;
-use petasos_load::{Calls, Driver, Parked, Target, wait_readable};
+use petasos_cli::in_loop::InLoop;
+use petasos_load::{Calls, Driver, Parked, Target};
 
 use super::args::LoadArgs;
 use crate::typed::{Known, path};
@@ -62,10 +62,10 @@ impl<'a> Call<'a> {
             return Ok(self.calls(&channel, Parked));
         }
         let (event_loop, channel) = self.args.server.connect_in_loop()?;
-        let descriptor = event_loop.descriptor();
-        let descriptor =
-            descriptor.map_err(|error| Failed::new(format!("cannot wait for packets: {error}")))?;
-        Ok(self.calls(&channel, InLoop { event_loop, descriptor, rest: None }))
+        let driver = InLoop::new(Rc::new(event_loop));
+        let driver =
+            driver.map_err(|error| Failed::new(format!("cannot wait for packets: {error}")))?;
+        Ok(self.calls(&channel, driver))
     }
 
     fn calls(&self, channel: &Channel, driver: impl Driver + 'static) -> Box<dyn Target + '_> {
@@ -79,26 +79,4 @@ impl<'a> Call<'a> {
 async fn answer(call: Result<Unary<Payload>, NoSuchMethod>) -> Result<(), String> {
     let call = call.map_err(|error| error.to_string())?;
     call.await.map(drop).map_err(|status| Failed::of_status(&status).to_string())
-}
-
-/// The loop of this thread.
-struct InLoop {
-    event_loop: Loop,
-    /// Readable when there is something to do.
-    descriptor: OwnedFd,
-    /// How long the loop may rest.
-    rest: Option<Duration>,
-}
-
-impl Driver for InLoop {
-    fn turn(&mut self) {
-        self.rest = self.event_loop.turn_ready(1);
-    }
-
-    fn wait(&mut self, timeout: Duration) {
-        let rest = self.rest.map_or(timeout, |rest| rest.min(timeout));
-        if !rest.is_zero() {
-            wait_readable(&self.descriptor, rest);
-        }
-    }
 }

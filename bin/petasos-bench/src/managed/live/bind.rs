@@ -19,13 +19,13 @@ use serde_json::{Map, Value, json};
 
 use super::clock::now_ns;
 use super::operator::Operator;
-use super::report::Report;
 use super::stage::{CLIENT, calls};
 use crate::error::BenchError;
 use crate::managed::folder::Folder;
 use crate::managed::part_args::PartName;
 use crate::managed::service::{BARE, Service};
 use crate::managed::team::{CLIENT_CORE, SERVER_CORE, part_behind};
+use crate::report::Report;
 use crate::rpc::phase::Phase;
 use crate::rpc::process::Process;
 

@@ -15,10 +15,10 @@ use petasos_report::Progress;
 
 use super::clock::now_ns;
 use super::operator::{Change, Done, Operator};
-use super::report::Report;
 use super::stage::{PairTurn, Stage, calls};
 use crate::error::BenchError;
 use crate::managed::service::BARE;
+use crate::report::Report;
 use gaps::Around;
 use kinds::{KINDS, Kind};
 

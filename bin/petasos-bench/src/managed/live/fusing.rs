@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 
 use super::interval::Mean;
 use super::operator::{Change, Operator};
-use super::report::Report;
 use super::tensors::option;
 use crate::error::BenchError;
 use crate::managed::models::Model;
@@ -21,6 +20,7 @@ use crate::managed::part_args::PartName;
 use crate::managed::service::{BARE, Service, Setup, Transport};
 use crate::managed::shape::{Shape, Work};
 use crate::managed::team::{CLIENT_CORE, SERVER_CORE, part_with};
+use crate::report::Report;
 use crate::rpc::phase::{Phase, Turn};
 use crate::rpc::process::{Process, turn_of};
 

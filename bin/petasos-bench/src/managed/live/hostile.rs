@@ -9,7 +9,6 @@ use petasos_report::{Axis, Bar, Column, Figure as Chart, Progress, Table, Tone};
 use petasos_report::{median, significant};
 use serde_json::{Map, Value, json};
 
-use super::report::Report;
 use super::stage::calls;
 use crate::contention::Competitors;
 use crate::error::BenchError;
@@ -17,6 +16,7 @@ use crate::managed::part_args::PartName;
 use crate::managed::service::{BARE, Service, Setup};
 use crate::managed::shape::Shape;
 use crate::managed::team::{CLIENT_CORE, SERVER_CORE, part_with};
+use crate::report::Report;
 use crate::rpc::phase::Phase;
 use crate::rpc::process::{Process, begin_turn, end_turn};
 

@@ -8,10 +8,10 @@ use petasos_report::{Axis, Bar, Column, Figure as Chart, Table, Tone, duration_u
 use rustix::process::geteuid;
 use serde_json::Value;
 
-use super::report::Report;
 use crate::error::BenchError;
 use crate::managed::folder::Folder;
 use crate::managed::sidecars::Sidecar;
+use crate::report::Report;
 
 /// A figure of the paper about the hotel reservation.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use petasos_report::{significant, with_si_prefix};
 use serde_json::json;
 
 use super::operator::{Change, Done, Operator};
-use super::report::Report;
 use super::stage::{PairTurn, Stage, calls};
 use super::stages::{JOINED, asked_at_s, change_at_ends, changes, counted, rate, rates, typical};
 use crate::error::BenchError;
 use crate::managed::service::BARE;
+use crate::report::Report;
 
 /// The limit is this part of the rate without one.
 const PART: f64 = 0.5;

@@ -18,7 +18,6 @@ mod limit;
 mod numbered;
 mod operator;
 mod qos;
-mod report;
 mod stage;
 mod stages;
 mod tensors;
@@ -55,5 +54,5 @@ pub fn run(args: &ManagedArgs, id: ExperimentId) -> Result<(), BenchError> {
         ExperimentId::HotelMeanAlone => hotel::run(&hotel::MEAN_ALONE, args.turn_ms, seconds)?,
         ExperimentId::HotelTailAlone => hotel::run(&hotel::TAIL_ALONE, args.turn_ms, seconds)?,
     };
-    report.publish(args)
+    report.publish(&args.wanted)
 }

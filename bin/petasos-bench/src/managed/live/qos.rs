@@ -7,10 +7,10 @@ use petasos_report::{Axis, Bar, Column, Figure as Chart, Histogram, Progress, Ta
 use petasos_report::{duration_us, median, significant};
 use serde_json::{Map, Value, json};
 
-use super::report::Report;
 use super::stage::{PairTurn, Stage, calls};
 use crate::error::BenchError;
 use crate::managed::service::{BARE, Setup};
+use crate::report::Report;
 
 /// Bytes of requests, and calls outstanding: of the first application, and of its neighbour.
 const SMALL: (u32, usize) = (32, 1);

@@ -12,11 +12,11 @@ use petasos_report::{significant, with_si_prefix};
 use serde_json::{Value, json};
 
 use super::operator::{Change, Done, Operator};
-use super::report::Report;
 use super::stage::{PairTurn, Stage, calls};
 use super::stages::{JOINED, asked_at_s, change_at_ends, changes, counted, rate, rates, typical};
 use crate::error::BenchError;
 use crate::managed::service::{BARE, Setup, Transport};
+use crate::report::Report;
 
 const OVER_TCP: Setup = Setup { transport: Transport::Tcp, ..BARE };
 const STAGES: [&str; 3] = ["pieces", "server", "both"];

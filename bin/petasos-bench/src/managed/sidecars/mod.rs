@@ -3,7 +3,7 @@
 //! Their configurations are in `bench/sidecars`, which also says where they come from.
 
 mod envoy;
-mod template;
+pub mod template;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -153,18 +153,30 @@ impl Sidecar {
         servers: &[SocketAddr],
         filter: &str,
     ) -> Result<Running, BenchError> {
+        let ports: Vec<u16> = servers.iter().map(SocketAddr::port).collect();
+        self.start_as(core, |listen, folder| self.configuration(filter, listen, &ports, folder))
+    }
+
+    /// The same, with the configuration for a port to listen at and a folder for its files.
+    ///
+    /// # Errors
+    /// See [`Sidecar::start`].
+    pub fn start_as(
+        self,
+        core: usize,
+        configuration: impl FnOnce(u16, &Path) -> String,
+    ) -> Result<Running, BenchError> {
         let program = self.program()?;
         let folder = Folder::new(self.name())?;
         let address = free_address()?;
-        let ports: Vec<u16> = servers.iter().map(SocketAddr::port).collect();
         let file = folder.path().join(self.file());
-        let configuration = self.configuration(filter, address.port(), &ports, folder.path());
-        std::fs::write(&file, configuration)?;
+        std::fs::write(&file, configuration(address.port(), folder.path()))?;
         let mut command = Command::new(program);
         command.args(self.arguments(&file, folder.path()));
         let who = format!("{} on core {core}", self.name());
         let says = folder.path().join("says");
-        let mut program = Launched::start(who, core, &command, File::create(&says)?)?;
+        let says_to = File::create(&says)?;
+        let mut program = Launched::start_with_processes(who, core, &command, says_to)?;
         if let Err(error) = wait_until_it_accepts(&mut program, address) {
             let said = std::fs::read_to_string(&says).unwrap_or_default();
             return Err(format!("{error}: {}", last_line(&said)).into());

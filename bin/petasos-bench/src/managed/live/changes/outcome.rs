@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::gaps::Around;
 use super::{Found, PAUSE, Totals, WINDOWS};
 use crate::error::BenchError;
-use crate::managed::live::report::Report;
+use crate::report::Report;
 
 /// A quantile of what is told of each time.
 fn quantile(all: &[Around], quantile: f64, of: impl Fn(&Around) -> f64) -> Option<f64> {

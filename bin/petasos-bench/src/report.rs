@@ -4,11 +4,26 @@ use petasos_report::{Figure as Chart, Machine, Table, sheet};
 use serde_json::{Map, Value, json};
 
 use crate::error::BenchError;
-use crate::managed::args::ManagedArgs;
 use crate::publish;
+
+/// Where results go.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Wanted {
+    /// Also write the result as JSON to this file
+    #[arg(long)]
+    pub json: Option<std::path::PathBuf>,
+    /// Also draw the result as SVG to this file, and as PNG next to it
+    #[arg(long)]
+    pub picture: Option<std::path::PathBuf>,
+    /// Print the result as JSON instead of a table
+    #[arg(long)]
+    pub print_json: bool,
+}
 
 /// The results of an experiment.
 pub struct Report {
+    /// The command: `petasos bench managed`, say.
+    pub experiment: &'static str,
     /// The name on the command line.
     pub figure: &'static str,
     /// How it was measured.
@@ -25,9 +40,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report without results.
+    /// A report without results, of `petasos bench managed`.
     pub fn new(figure: &'static str, parameters: Value) -> Report {
+        Report::of("managed", figure, parameters)
+    }
+
+    /// A report without results.
+    pub fn of(experiment: &'static str, figure: &'static str, parameters: Value) -> Report {
         Report {
+            experiment,
             figure,
             parameters,
             results: Map::new(),
@@ -47,12 +68,12 @@ impl Report {
     ///
     /// # Errors
     /// If something cannot be written.
-    pub fn publish(&self, args: &ManagedArgs) -> Result<(), BenchError> {
-        if let Some(path) = args.picture.as_deref() {
+    pub fn publish(&self, wanted: &Wanted) -> Result<(), BenchError> {
+        if let Some(path) = wanted.picture.as_deref() {
             petasos_report::write_atomically(path, sheet(&self.charts).as_bytes())?;
             crate::rpc::program::draw_png(path)?;
         }
-        let to = (args.json.as_deref(), args.print_json);
+        let to = (wanted.json.as_deref(), wanted.print_json);
         publish::publish(to, &self.json(), || self.print())
     }
 
@@ -63,7 +84,7 @@ impl Report {
             .map(|(name, reason)| json!({ "name": name, "reason": reason }))
             .collect();
         let mut json = json!({
-            "experiment": "managed",
+            "experiment": self.experiment,
             "figure": self.figure,
             "parameters": self.parameters,
             "machine": Machine::read(),

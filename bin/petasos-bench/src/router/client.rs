@@ -1,0 +1,134 @@
+//! What makes the calls of a measurement: typed calls in this thread's loop, or HTTP requests.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use petasos::{Channel, Loop, Msg, Request};
+use petasos_base::{Rng, random_seed};
+use petasos_cli::in_loop::InLoop;
+use petasos_load::{Calls, Http, Target, TcpTarget};
+
+use super::messages::generated::{Ask, WorkClient};
+use super::workers;
+use crate::error::BenchError;
+
+/// How long connecting may take.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How long a call may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the loop spins before it sleeps.
+const SPIN_US: u64 = 50;
+
+/// A call as it is made each time.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// 0: as the worker's distribution says.
+    pub sleep_ns: u64,
+    pub wanted_bytes: u32,
+    /// The request's own bytes.
+    pub bytes: Bytes,
+    /// Whether it asks for a worker first.
+    pub asks_first: bool,
+}
+
+impl Asked {
+    /// 8 bytes there and back.
+    pub fn short(sleep_ns: u64) -> Asked {
+        Asked { sleep_ns, wanted_bytes: 8, bytes: vec![1; 8].into(), asks_first: false }
+    }
+
+    pub fn message(&self) -> Msg<Ask> {
+        let mut ask = Ask::new();
+        let mut edit = ask.edit();
+        edit.set_sleep_ns(self.sleep_ns);
+        edit.set_wanted_bytes(self.wanted_bytes);
+        edit.set_data(&self.bytes[..]);
+        ask
+    }
+}
+
+/// The loop of this thread, of which there is one.
+#[derive(Clone)]
+pub struct Client {
+    event_loop: Rc<Loop>,
+}
+
+impl Client {
+    /// Makes the loop.
+    ///
+    /// # Errors
+    /// If it has no sockets.
+    pub fn new() -> Result<Client, BenchError> {
+        Ok(Client { event_loop: Rc::new(Loop::new(workers::config(SPIN_US))?) })
+    }
+
+    /// A stub of a group.
+    ///
+    /// # Errors
+    /// If no router can be reached.
+    pub fn group(&self, routers: &[SocketAddr]) -> Result<WorkClient, BenchError> {
+        self.connect(&workers::target(routers))
+    }
+
+    /// A stub of each server.
+    ///
+    /// # Errors
+    /// If one cannot be reached.
+    pub fn servers(&self, servers: &[SocketAddr]) -> Result<Vec<WorkClient>, BenchError> {
+        servers.iter().map(|server| self.connect(&format!("petasos://{server}"))).collect()
+    }
+
+    fn connect(&self, target: &str) -> Result<WorkClient, BenchError> {
+        let builder = Channel::builder(target).connect_timeout(CONNECT_MAX).timeout(TIMEOUT);
+        Ok(WorkClient::new(self.event_loop.block_on(builder.connect())?))
+    }
+
+    /// Calls as a target of load, each by one of the stubs, at random.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn target(
+        &self,
+        stubs: Vec<WorkClient>,
+        asked: Asked,
+        outstanding_max: u32,
+    ) -> Result<Box<dyn Target>, BenchError> {
+        let mut rng = Rng::new(random_seed());
+        let make = move || {
+            let stub = &stubs[rng.below(stubs.len() as u64) as usize];
+            call(stub, &asked)
+        };
+        let driver = InLoop::new(self.event_loop.clone())?;
+        Ok(Box::new(Calls::new(make, driver, outstanding_max)))
+    }
+}
+
+/// Begins a call at once, so that the loop's next turn sends it. The future waits for the answer.
+fn call(stub: &WorkClient, asked: &Asked) -> impl Future<Output = Result<(), String>> + use<> {
+    let request = Request::new(asked.message());
+    let wanted = asked.wanted_bytes as usize;
+    let call = if asked.asks_first { stub.put(request) } else { stub.get(request) };
+    async move {
+        let answer = call.await.map_err(|status| status.to_string())?;
+        match answer.data().len() {
+            bytes if bytes == wanted => Ok(()),
+            bytes => Err(format!("an answer has {bytes} bytes")),
+        }
+    }
+}
+
+/// HTTP requests as a target of load.
+///
+/// # Errors
+/// If the server cannot be reached.
+pub fn http(
+    server: SocketAddr,
+    asked: &Asked,
+    connections: u32,
+) -> Result<Box<dyn Target>, BenchError> {
+    let path = format!("/{}/{}", asked.sleep_ns, asked.wanted_bytes);
+    let http = Http::get(&server.to_string(), &path, &[])?;
+    Ok(Box::new(TcpTarget::connect(http, &[server], connections as usize, CONNECT_MAX)?))
+}

@@ -1,0 +1,153 @@
+//! Figures 4, 5 and 8: requests in a closed loop, whose workers answer at once.
+//!
+//! Contenders take turns at each point. Ratios and differences are medians of those of the same
+//! rounds.
+
+mod outcome;
+mod rounds;
+
+use super::args::RouterArgs;
+use super::client::{Asked, Client};
+use super::programs::{Balancer, CLIENT_CORE, ROUTER_CORE};
+use super::side::{Contender, Kind, Setup, start_all};
+use crate::error::BenchError;
+use crate::report::Report;
+use rounds::Rounds;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub figure: &'static str,
+    pub title: &'static str,
+    pub points: Vec<Point>,
+    pub contenders: &'static [Contender],
+    pub setup: Setup,
+    pub note: &'static str,
+    pub shows: Shows,
+}
+
+/// What pictures show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Latency at points with one request at a time, rate and processor time at others.
+    Echo,
+    Goodput,
+}
+
+/// Requests of one kind.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub label: String,
+    pub asked: Asked,
+    pub outstanding: usize,
+}
+
+const DIRECT: Contender = Contender { name: "direct", kind: Kind::Direct };
+const HTTP: Contender = Contender { name: "http", kind: Kind::Http };
+const NGINX: Contender = Contender {
+    name: "nginx",
+    kind: Kind::Proxy(Balancer::Nginx { processes: 1, has_zone: false }),
+};
+const HAPROXY: Contender = Contender { name: "haproxy", kind: Kind::Proxy(Balancer::Haproxy) };
+const ROUTER: Contender = Contender { name: "router", kind: Kind::Router("jbsq16") };
+
+const ECHO: &[Contender] = &[
+    DIRECT,
+    ROUTER,
+    Contender { name: "bare", kind: Kind::Bare { is_forwarded: false } },
+    Contender { name: "bare-forwarded", kind: Kind::Bare { is_forwarded: true } },
+    HTTP,
+    NGINX,
+    HAPROXY,
+];
+const GOODPUT: &[Contender] = &[DIRECT, ROUTER, HTTP, NGINX, HAPROXY];
+const PACKETS: &[Contender] = &[DIRECT, ROUTER];
+
+/// Who is behind whom: what the second takes more than the first.
+pub const HOPS: [(&str, &str); 4] =
+    [("direct", "router"), ("bare", "bare-forwarded"), ("http", "nginx"), ("http", "haproxy")];
+
+/// Figure 4's sizes of answers, in bytes.
+const SIZES: [u32; 6] = [2 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20];
+const QUICK_SIZES: [u32; 2] = [2 << 10, 64 << 10];
+/// The most bytes of answers that are asked for at once.
+const OUTSTANDING_BYTES_MAX: usize = 2 << 20;
+/// The most requests at a time.
+const OUTSTANDING_MAX: usize = 64;
+/// Workers of a contender.
+const WORKERS: usize = 4;
+/// A request of so many bytes is the longest that fits a packet of the router's default payload,
+/// 1400 bytes: the head takes 8, the message's other fields 5.
+const WHOLE_BYTES: usize = 1387;
+
+impl Setting {
+    /// Figure 5: an echo of 8 bytes.
+    pub fn figure_5() -> Setting {
+        let asked = Asked::short(0);
+        let point = |label: &str, outstanding| Point {
+            label: label.to_owned(),
+            asked: asked.clone(),
+            outstanding,
+        };
+        Setting {
+            figure: "5",
+            title: "Echo of 8 B",
+            points: vec![point("one at a time", 1), point("64 at a time", OUTSTANDING_MAX)],
+            contenders: ECHO,
+            setup: Setup::at_once(WORKERS, CLIENT_CORE),
+            note: "Client and workers share a core, where one sleeps while the other works; the \
+                   router, the proxies and the forwarder have the other core.",
+            shows: Shows::Echo,
+        }
+    }
+
+    /// Figure 4: goodput.
+    pub fn figure_4(args: &RouterArgs) -> Setting {
+        let sizes: &[u32] = if args.quick { &QUICK_SIZES } else { &SIZES };
+        let point = |bytes: &u32| Point {
+            label: format!("{} KiB", bytes >> 10),
+            asked: Asked { wanted_bytes: *bytes, ..Asked::short(0) },
+            outstanding: (OUTSTANDING_BYTES_MAX / *bytes as usize).clamp(2, OUTSTANDING_MAX),
+        };
+        // As long as those of sessions on this host.
+        const ROUTER_OPTIONS: &[&str] = &["--payload-bytes", "8900"];
+        let setup = Setup { router: ROUTER_OPTIONS, ..Setup::at_once(WORKERS, ROUTER_CORE) };
+        Setting {
+            figure: "4",
+            title: "Goodput by size of answer",
+            points: sizes.iter().map(point).collect(),
+            contenders: GOODPUT,
+            setup,
+            note: "The client has one core; workers, the router and the proxies share the other.",
+            shows: Shows::Goodput,
+        }
+    }
+
+    /// Figure 8: a request that fits a packet, and one of a byte more.
+    pub fn figure_8() -> Setting {
+        let point = |bytes: usize| Point {
+            label: format!("{bytes} B"),
+            asked: Asked { bytes: vec![1; bytes].into(), ..Asked::short(0) },
+            outstanding: 1,
+        };
+        Setting {
+            figure: "8",
+            title: "Requests of one packet and of two",
+            points: vec![point(WHOLE_BYTES), point(WHOLE_BYTES + 1)],
+            contenders: PACKETS,
+            ..Setting::figure_5()
+        }
+    }
+}
+
+/// Measures a figure.
+///
+/// # Errors
+/// If nothing can be measured, or a contender fails.
+pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
+    let (client, mut skipped) = (Client::new()?, Vec::new());
+    let contenders = args.chosen(setting.contenders, |contender| contender.name)?;
+    let sides = start_all(contenders, |_| setting.setup, &client, &mut skipped)?;
+    let rounds = Rounds::measure(args, setting, &sides)?;
+    Ok(outcome::report(args, setting, &rounds, skipped))
+}

@@ -1,0 +1,179 @@
+//! What figures 4, 5 and 8 report.
+
+use petasos_report::{Axis, Bar, Column, Figure as Chart, Series, Table, Tone, significant};
+use serde_json::{Map, Value, json};
+
+use super::rounds::{PointRounds, Rounds, Row, Turn};
+use super::{HOPS, Setting, Shows};
+use crate::report::Report;
+use crate::router::args::RouterArgs;
+use crate::router::side::Skipped;
+
+/// Makes the report.
+pub fn report(args: &RouterArgs, setting: &Setting, rounds: &Rounds, skipped: Skipped) -> Report {
+    let first = &rounds.points[0];
+    let parameters = json!({
+        "workers": setting.setup.workers,
+        "rounds": first.rows[0].turns.len(),
+        "quick": args.quick,
+    });
+    let mut report = Report::of("router", setting.figure, parameters);
+    report.with("contenders", contenders(first));
+    report.with("ratios", ratios(first));
+    report.with("points", rounds.points.iter().map(point).collect());
+    if let Some(second) = second_packet(rounds).filter(|_| setting.figure == "8") {
+        report.with("second_packet", second);
+    }
+    report.tables = rounds.points.iter().map(table).collect();
+    report.charts = match setting.shows {
+        Shows::Echo => rounds.points.iter().flat_map(|at| echo_charts(setting, at)).collect(),
+        Shows::Goodput => vec![goodput_chart(setting, rounds)],
+    };
+    report.notes.push(setting.note.to_owned());
+    report.skipped = skipped;
+    report
+}
+
+fn point(at: &PointRounds) -> Value {
+    let added: Map<String, Value> =
+        HOPS.into_iter().filter_map(|hop| Some((hop.1.to_owned(), added(at, hop)?))).collect();
+    json!({
+        "label": at.point.label,
+        "request_bytes": at.point.asked.bytes.len(),
+        "response_bytes": at.point.asked.wanted_bytes,
+        "outstanding": at.point.outstanding,
+        "contenders": contenders(at),
+        "ratios": ratios(at),
+        "added": added,
+    })
+}
+
+/// What one contender takes more than the other.
+fn added(at: &PointRounds, hop: (&str, &str)) -> Option<Value> {
+    let more = |value: fn(&Turn) -> f64| {
+        at.median_of(hop, |without, with| Some(value(with) - value(without)))
+    };
+    Some(json!({
+        "to": hop.0,
+        "p50_us": more(|turn| turn.p50_us)?,
+        "p99_us": more(|turn| turn.p99_us)?,
+    }))
+}
+
+fn contenders(at: &PointRounds) -> Value {
+    let row = |row: &Row| {
+        let value = json!({
+            "p50_us": row.median(|turn| Some(turn.p50_us)),
+            "p99_us": row.median(|turn| Some(turn.p99_us)),
+            "ops_per_s": row.median(|turn| Some(turn.ops_per_s)),
+            "gbit_per_s": row.median(|turn| Some(gbit(at, turn))),
+            "cpu_s_per_million": row.median(|turn| turn.between_cpu_s),
+            "workers_cpu_s_per_million": row.median(|turn| Some(turn.workers_cpu_s)),
+        });
+        (row.name.to_owned(), value)
+    };
+    at.rows.iter().map(row).collect::<Map<_, _>>().into()
+}
+
+fn gbit(at: &PointRounds, turn: &Turn) -> f64 {
+    turn.ops_per_s * f64::from(at.point.asked.wanted_bytes) * 8.0 / 1e9
+}
+
+/// Of each contender to each other, at the same point.
+fn ratios(at: &PointRounds) -> Value {
+    let of = |row: &Row| {
+        let others = at.rows.iter().filter(|other| other.name != row.name);
+        let to = |other: &Row| {
+            let pair = (row.name, other.name);
+            let value = json!({
+                "p50": at.median_of(pair, |own, other| Some(own.p50_us / other.p50_us)),
+                "p99": at.median_of(pair, |own, other| Some(own.p99_us / other.p99_us)),
+                "ops_per_s": at.median_of(pair, |own, other| Some(own.ops_per_s / other.ops_per_s)),
+                "cpu_s": at.median_of(pair, |own, other| {
+                    Some(own.between_cpu_s? / other.between_cpu_s.filter(|cpu_s| *cpu_s > 0.0)?)
+                }),
+            });
+            (other.name.to_owned(), value)
+        };
+        (row.name.to_owned(), others.map(to).collect::<Map<_, _>>().into())
+    };
+    at.rows.iter().map(of).collect::<Map<String, Value>>().into()
+}
+
+/// How much longer a request takes that does not fit one packet, and how many round trips without a
+/// router that is.
+fn second_packet(rounds: &Rounds) -> Option<Value> {
+    let [one, two] = &rounds.points[..] else { return None };
+    let median = |at: &PointRounds, name| at.row(name)?.median(|turn| Some(turn.p50_us));
+    let direct = median(one, "direct")?;
+    let more = median(two, "router")? - median(one, "router")?;
+    Some(json!({ "more_us": more, "direct_us": direct, "round_trips": more / direct }))
+}
+
+fn table(at: &PointRounds) -> Table {
+    let mut table = Table::new([
+        Column::text(at.point.label.clone()),
+        Column::number("p50", "µs"),
+        Column::number("p99", "µs"),
+        Column::number("rate", "1/s"),
+        Column::number("goodput", "Gbit/s"),
+        Column::number("processor between", "µs"),
+    ]);
+    for row in &at.rows {
+        let shown = |value: Option<f64>| value.map_or("–".to_owned(), significant);
+        table.push([
+            row.name.to_owned(),
+            shown(row.median(|turn| Some(turn.p50_us))),
+            shown(row.median(|turn| Some(turn.p99_us))),
+            shown(row.median(|turn| Some(turn.ops_per_s))),
+            shown(row.median(|turn| Some(gbit(at, turn)))),
+            shown(row.median(|turn| turn.between_cpu_s)),
+        ]);
+    }
+    table
+}
+
+fn tone(name: &str) -> Tone {
+    match name {
+        "router" => Tone::Primary,
+        "direct" => Tone::Secondary,
+        "nginx" => Tone::Tertiary,
+        "haproxy" => Tone::Quaternary,
+        _ => Tone::Muted,
+    }
+}
+
+fn echo_charts(setting: &Setting, at: &PointRounds) -> Vec<Chart> {
+    let bars = |what: &str, axis, value: &dyn Fn(&Row) -> Option<f64>| {
+        let bar = |row: &Row| Some(Bar::new(row.name, value(row)?, tone(row.name)));
+        let title = format!("{}, {}: {what}", setting.title, at.point.label);
+        Chart::bars(title, axis, at.rows.iter().filter_map(bar).collect())
+    };
+    if at.point.outstanding == 1 {
+        let axis = || Axis::linear("Round trip", "µs");
+        return vec![
+            bars("median", axis(), &|row| row.median(|turn| Some(turn.p50_us))),
+            bars("99th percentile", axis(), &|row| row.median(|turn| Some(turn.p99_us))),
+        ];
+    }
+    let axis = Axis::linear("Processor time", "µs");
+    vec![
+        bars("rate", Axis::linear("Rate", "1/s"), &|row| row.median(|turn| Some(turn.ops_per_s))),
+        bars("processor time of who is between", axis, &|row| {
+            row.median(|turn| turn.between_cpu_s)
+        }),
+    ]
+}
+
+fn goodput_chart(setting: &Setting, rounds: &Rounds) -> Chart {
+    let names = rounds.points[0].rows.iter().map(|row| row.name);
+    let line = |name: &'static str| {
+        let points = rounds.points.iter().filter_map(|at| {
+            let value = at.row(name)?.median(|turn| Some(gbit(at, turn)))?;
+            Some((f64::from(at.point.asked.wanted_bytes), value))
+        });
+        Series::new(name, tone(name), points)
+    };
+    let (x, y) = (Axis::log("Answer", "B"), Axis::log("Goodput", "Gbit/s"));
+    Chart::lines(setting.title, x, y, names.map(line).collect())
+}

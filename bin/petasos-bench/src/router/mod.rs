@@ -1,0 +1,57 @@
+//! `petasos bench router`: requests that a router gives to workers, as the R2P2 paper measures
+//! them, beside direct calls and proxies of other people.
+//!
+//! The router is the program that users run, and calls and workers are typed. What they are
+//! compared with is started by this program, too, and ends with it.
+//!
+//! - A figure is a module of its own, which starts what it needs (`programs`), measures it in turns
+//!   and makes a report.
+//! - `open_loop` has the points of curves, and `sleeping` workers whose service times are slept.
+//! - A part (`part`) is a process of this program with workers.
+
+mod args;
+mod bare;
+mod client;
+mod closed;
+mod http;
+mod kill;
+mod messages;
+mod model;
+mod open_loop;
+mod part;
+mod part_args;
+mod policies;
+mod pool;
+mod programs;
+mod side;
+mod sleeping;
+mod workers;
+
+pub use args::RouterArgs;
+pub use part::be_part;
+pub use part_args::PartArgs;
+
+use args::FigureId;
+use policies::Setting;
+
+use crate::error::BenchError;
+use crate::turns::pin;
+
+/// Measures a figure.
+///
+/// # Errors
+/// If it cannot be measured, or its results cannot be written.
+pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
+    pin(programs::CLIENT_CORE);
+    let report = match args.figure {
+        FigureId::Model => model::run(args)?,
+        FigureId::Kill => kill::run(args)?,
+        FigureId::Goodput => closed::run(args, &closed::Setting::figure_4(args))?,
+        FigureId::Echo => closed::run(args, &closed::Setting::figure_5())?,
+        FigureId::Packets => closed::run(args, &closed::Setting::figure_8())?,
+        FigureId::Policies => policies::run(args, &Setting::figure_6(args))?,
+        FigureId::Bounds => policies::run(args, &Setting::figure_7(args))?,
+        FigureId::OneServer => policies::run(args, &Setting::figure_9(args))?,
+    };
+    report.publish(&args.wanted)
+}

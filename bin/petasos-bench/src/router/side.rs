@@ -1,0 +1,204 @@
+//! The processes of a contender: workers, and who stands between them and the client.
+
+use std::net::SocketAddr;
+
+use petasos_load::Target;
+use petasos_queueing::Service;
+
+use super::bare::BareTarget;
+use super::client::{Asked, Client, http};
+use super::part_args::PartName;
+use super::programs::{Balancer, ROUTER_CORE, Router, cpu_s_with_children, part};
+use crate::error::BenchError;
+use crate::managed::sidecars::Running;
+use crate::rpc::process::Process;
+
+/// Who decides which worker gets a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Contender {
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The client, at random.
+    Direct,
+    /// The router, by this policy.
+    Router(&'static str),
+    /// One process's own queue, which its threads share.
+    OneQueue(PartName),
+    /// The client, of an HTTP server.
+    Http,
+    Proxy(Balancer),
+    /// Datagrams that are echoed, by way of a forwarder or not.
+    Bare {
+        is_forwarded: bool,
+    },
+}
+
+/// What workers are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub workers: usize,
+    /// Of the workers.
+    pub core: usize,
+    pub service: Service,
+    pub mean_ns: u64,
+    pub way_ns: u64,
+    /// More options of the router.
+    pub router: &'static [&'static str],
+}
+
+/// What a worker says it takes at a time. The router's policy gives fewer.
+const BOUND: u16 = 512;
+
+/// A contender's processes.
+pub struct Side<'a> {
+    client: &'a Client,
+    kind: Kind,
+    // Ends before those that it calls.
+    proxy: Option<Running>,
+    forwarder: Option<(Process, SocketAddr)>,
+    workers: Process,
+    addresses: Vec<SocketAddr>,
+    router: Option<Router>,
+}
+
+impl Setup {
+    /// Workers that answer at once.
+    pub fn at_once(workers: usize, core: usize) -> Setup {
+        let service = Service::Deterministic;
+        Setup { workers, core, service, mean_ns: 0, way_ns: 0, router: &[] }
+    }
+
+    fn options(&self) -> [(&'static str, String); 5] {
+        [
+            ("--workers", self.workers.to_string()),
+            ("--service", self.service.to_string()),
+            ("--mean-ns", self.mean_ns.to_string()),
+            ("--way-ns", self.way_ns.to_string()),
+            ("--bound", BOUND.to_string()),
+        ]
+    }
+}
+
+impl Kind {
+    fn part(self) -> PartName {
+        match self {
+            Kind::Direct | Kind::Router(_) => PartName::Workers,
+            Kind::OneQueue(part) => part,
+            Kind::Http | Kind::Proxy(_) => PartName::Http,
+            Kind::Bare { .. } => PartName::Echo,
+        }
+    }
+}
+
+impl<'a> Side<'a> {
+    /// Starts a contender's processes.
+    ///
+    /// # Errors
+    /// If one does not come up.
+    pub fn start(kind: Kind, setup: &Setup, client: &'a Client) -> Result<Side<'a>, BenchError> {
+        let router = match kind {
+            Kind::Router(policy) => Some(Router::start(policy, setup.router)?),
+            _ => None,
+        };
+        let routers: Vec<_> = router.iter().map(|router| router.address).collect();
+        let (workers, addresses) = part(kind.part(), setup.core, &setup.options(), &routers)?;
+        let proxy = match kind {
+            Kind::Proxy(balancer) => Some(balancer.start(&addresses)?),
+            _ => None,
+        };
+        let forwarder = match kind {
+            Kind::Bare { is_forwarded: true } => {
+                let (forwarder, at) = part(PartName::Forwarder, ROUTER_CORE, &[], &addresses)?;
+                Some((forwarder, at[0]))
+            }
+            _ => None,
+        };
+        Ok(Side { client, kind, proxy, forwarder, workers, addresses, router })
+    }
+
+    /// Connects a client.
+    ///
+    /// # Errors
+    /// If nobody answers.
+    pub fn connect(
+        &self,
+        asked: &Asked,
+        outstanding_max: u32,
+    ) -> Result<Box<dyn Target>, BenchError> {
+        let stubs = match self.kind {
+            Kind::Proxy(_) | Kind::Http => {
+                let address = self.proxy.as_ref().map_or(self.addresses[0], |proxy| proxy.address);
+                return http(address, asked, outstanding_max);
+            }
+            Kind::OneQueue(PartName::Pool) => {
+                return http(self.addresses[0], asked, outstanding_max);
+            }
+            Kind::Bare { .. } => {
+                let to = self.forwarder.as_ref().map_or(self.addresses[0], |(_, at)| *at);
+                return Ok(Box::new(BareTarget::new(to, outstanding_max)?));
+            }
+            Kind::Router(_) => {
+                let routers: Vec<_> = self.router.iter().map(|router| router.address).collect();
+                vec![self.client.group(&routers)?]
+            }
+            Kind::Direct | Kind::OneQueue(_) => self.client.servers(&self.addresses)?,
+        };
+        self.client.target(stubs, asked.clone(), outstanding_max)
+    }
+
+    /// How many requests the workers have run.
+    ///
+    /// # Errors
+    /// If they have died.
+    pub fn ran(&mut self) -> Result<u64, BenchError> {
+        let answer = self.workers.ask("count")?;
+        let count = answer.strip_prefix("ran ").and_then(|count| count.parse().ok());
+        count.ok_or_else(|| "a worker answered out of turn".into())
+    }
+
+    /// Processor time of the workers so far, in seconds.
+    pub fn workers_cpu_s(&self) -> f64 {
+        self.workers.cpu_s().unwrap_or_default()
+    }
+
+    /// Processor time of who is between them and the client, if somebody is.
+    pub fn between_cpu_s(&self) -> Option<f64> {
+        let proxy = self.proxy.as_ref().map(|proxy| cpu_s_with_children(proxy.program.id()));
+        let forwarder = self.forwarder.as_ref().and_then(|(process, _)| process.cpu_s());
+        proxy.or(forwarder).or_else(|| self.router.as_ref().map(Router::cpu_s))
+    }
+}
+
+/// Starts those that can be started; the others are skipped, which is said.
+///
+/// # Errors
+/// If none can.
+pub fn start_all<'a>(
+    contenders: Vec<Contender>,
+    setup: impl Fn(&Contender) -> Setup,
+    client: &'a Client,
+    skipped: &mut Skipped,
+) -> Result<Vec<(Contender, Side<'a>)>, BenchError> {
+    let mut sides = Vec::new();
+    for contender in contenders {
+        match Side::start(contender.kind, &setup(&contender), client) {
+            Ok(side) => sides.push((contender, side)),
+            Err(error) => {
+                eprintln!("petasos bench: {} is skipped: {error}", contender.name);
+                skipped.retain(|(name, _)| *name != contender.name);
+                skipped.push((contender.name, error.to_string()));
+            }
+        }
+    }
+    match sides.is_empty() {
+        true => Err("no contender can be measured".into()),
+        false => Ok(sides),
+    }
+}
+
+/// Who was not measured, and why.
+pub type Skipped = Vec<(&'static str, String)>;

@@ -1,0 +1,162 @@
+//! `petasos bench router`: each figure as short as it can be. What is asserted is what happened and
+//! what is reported, not how long it took.
+
+mod support;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use support::{BENCH, Finished, bench};
+
+/// Several measurements at once would starve each other.
+static MEASURING: Mutex<()> = Mutex::new(());
+
+fn router(options: &[&str]) -> Finished {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    bench(&[&["router", "--quick"], options].concat())
+}
+
+/// What a figure reports; `None` if the router was not built.
+fn measured(figure: &str, options: &[&str]) -> Option<Value> {
+    if !Path::new(BENCH).with_file_name("petasos-router").is_file() {
+        let how = "not built: cargo build -p petasos-router-program";
+        petasos_skips::skip("petasos-router", how);
+        return None;
+    }
+    let finished = router(&[&["--figure", figure, "--print-json"], options].concat());
+    let json: Value = serde_json::from_str(finished.success()).expect("it is JSON");
+    assert_eq!((&json["experiment"], &json["figure"]), (&"router".into(), &figure.into()));
+    Some(json)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Whether a proxy was measured. If it is not installed, the measurement has said so.
+fn has(json: &Value, name: &str) -> bool {
+    let skipped = json["skipped"].as_array().expect("a list");
+    match skipped.iter().find(|skipped| skipped["name"] == name) {
+        None => true,
+        Some(skipped) => {
+            petasos_skips::skip(name, skipped["reason"].to_string());
+            false
+        }
+    }
+}
+
+#[test]
+fn the_model_has_a_curve_of_each_policy() {
+    let finished = router(&["--figure", "1", "--print-json", "--dist", "exponential"]);
+    let json: Value = serde_json::from_str(finished.success()).expect("it is JSON");
+    let p99 = |policy: &str| {
+        let curve = json["curves"][format!("exponential/{policy}")].as_array().expect("a curve");
+        number(&curve.last().expect("there are loads")["p99"])
+    };
+    assert!(p99("random") > p99("jsq") && p99("jsq") > p99("single"), "{json}");
+}
+
+#[test]
+fn policies_are_compared_with_direct_calls_proxies_and_predictions() {
+    let contenders = "direct,random,jbsq3,nginx,haproxy";
+    // Short service times need less time; that packets take a part of them does not matter here.
+    let options = ["--contenders", contenders, "--mean-us", "2000", "--seconds", "6"];
+    let Some(json) = measured("6", &options) else { return };
+    for name in ["direct", "random", "jbsq3", "nginx", "haproxy"] {
+        if !has(&json, name) {
+            continue;
+        }
+        let curve = json["curves"][name].as_array().expect("a curve");
+        assert!(!curve.is_empty() && curve.iter().all(|at| number(&at["p99_us"]) > 0.0), "{json}");
+        assert!(number(&json["contenders"][name]["ways_us"]) > 0.0);
+    }
+    let predicted = &json["predicted"]["jbsq3"];
+    // The way that is slept is a part of the delay.
+    assert!(number(&predicted["delay_us"]) > 1200.0, "{predicted}");
+    assert_eq!(predicted["curve"].as_array().map(Vec::len), Some(2));
+    assert!(!json["predicted"]["single"].is_null() && json["predicted"]["nginx"].is_null());
+    assert!(json["arrivals"]["points"].as_u64() >= Some(5), "{}", json["arrivals"]);
+    for field in ["rate_error", "p_exponential", "p_independent"] {
+        number(&json["arrivals"][field]);
+    }
+}
+
+#[test]
+fn workers_behind_the_router_are_compared_with_one_queue() {
+    let options = ["--mean-us", "2000", "--seconds", "3"];
+    let Some(json) = measured("9", &options) else { return };
+    assert_eq!(json["skipped"], Value::Array(Vec::new()), "{json}");
+    for name in ["jbsq3", "dispatcher", "tokio"] {
+        assert!(!json["curves"][name].as_array().expect("a curve").is_empty(), "{name} in {json}");
+    }
+}
+
+#[test]
+fn an_echo_is_measured_with_and_without_a_hop() {
+    let Some(json) = measured("5", &["--seconds", "1"]) else { return };
+    for point in json["points"].as_array().expect("points") {
+        for name in ["direct", "router", "bare", "bare-forwarded", "http", "nginx", "haproxy"] {
+            if has(&json, name) {
+                let row = &point["contenders"][name];
+                assert!(number(&row["p50_us"]) > 0.0 && number(&row["ops_per_s"]) > 0.0, "{row}");
+            }
+        }
+        let added = &point["added"]["router"];
+        assert_eq!((&added["to"], added["p50_us"].is_number()), (&"direct".into(), true));
+        // Nobody is between a client and the workers that it calls.
+        assert!(point["contenders"]["direct"]["cpu_s_per_million"].is_null());
+        assert!(number(&point["contenders"]["router"]["cpu_s_per_million"]) > 0.0);
+        assert!(point["ratios"]["router"]["direct"]["p50"].is_number());
+    }
+}
+
+#[test]
+fn answers_of_all_sizes_arrive() {
+    let Some(json) = measured("4", &["--seconds", "1", "--contenders", "direct,router"]) else {
+        return;
+    };
+    let points = json["points"].as_array().expect("points");
+    let bytes: Vec<_> = points.iter().map(|point| point["response_bytes"].as_u64()).collect();
+    assert_eq!(bytes, [Some(2048), Some(65_536)]);
+    for point in points {
+        assert!(number(&point["contenders"]["router"]["gbit_per_s"]) > 0.0);
+        assert!(number(&point["ratios"]["router"]["direct"]["ops_per_s"]) > 0.0);
+    }
+}
+
+#[test]
+fn a_byte_more_than_a_packet_has_asks_for_a_worker_first() {
+    let Some(json) = measured("8", &["--seconds", "1"]) else { return };
+    assert!(json["second_packet"]["round_trips"].is_number(), "{json}");
+    // The router handles more packets of a request that asks: processor time says so, whatever
+    // the times of calls are.
+    let points = json["points"].as_array().expect("points");
+    let sizes: Vec<_> = points.iter().map(|point| point["request_bytes"].as_u64()).collect();
+    assert_eq!(sizes, [Some(1387), Some(1388)]);
+}
+
+#[test]
+fn kills_cost_no_call_that_may_run_twice_and_nothing_runs_twice() {
+    let Some(json) = measured("kill", &[]) else { return };
+    for who in ["workers", "routers"] {
+        let cost = &json[who];
+        assert_eq!(cost["kills"], 3, "{cost}");
+        assert!(number(&cost["calls"]) > 0.0);
+        for what in ["failed_idempotent", "run_twice", "answered_unrun"] {
+            assert_eq!(cost[what], 0, "{what}: {cost}");
+        }
+        assert!(number(&cost["recovery_ms"]["median"]) >= 0.0);
+    }
+}
+
+#[test]
+fn what_does_not_exist_is_refused() {
+    let finished = router(&["--figure", "1", "--dist", "square"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    let finished = router(&["--figure", "10"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    let finished = router(&["--figure", "5", "--contenders", "router,nobody"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("nobody"), "{finished:?}");
+}
