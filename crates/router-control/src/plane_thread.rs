@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use core::time::Duration;
 
-use petasos_base::{Clock, Time};
+use petasos_base::{Clock, Time, Yielder};
 use petasos_endpoint::{Mailbox, RouterWaker};
 use petasos_netio::PacketIo;
 use petasos_netio_udp::UdpIo;
@@ -79,7 +79,8 @@ pub(crate) struct PlaneThread {
     pub(crate) commands: Arc<Mailbox<PlaneCommand>>,
     pub(crate) replies: Arc<Replies>,
     pub(crate) waker: RouterWaker,
-    /// How long to spin before a sleep.
+    /// How long to spin before a sleep, at most: less where nothing comes meanwhile, and not while
+    /// others want the processor (ADR 18).
     pub(crate) spin: Duration,
     pub(crate) overrides: Overrides,
 }
@@ -88,7 +89,7 @@ impl PlaneThread {
     pub(crate) fn run(mut self) {
         let clock = Clock::system();
         let mut commands = VecDeque::new();
-        let mut idle_since = None;
+        let (mut idle_since, mut yielder) = (None, Yielder::new(self.spin));
         loop {
             let now = clock.now();
             if self.commands.has_mail() {
@@ -104,8 +105,12 @@ impl PlaneThread {
             self.tell_events();
             if is_busy {
                 idle_since = None;
-            } else if now - *idle_since.get_or_insert(now) >= self.spin {
-                self.sleep(&clock);
+            } else if now - *idle_since.get_or_insert(now) < yielder.spin(now) {
+                yielder.rest(|| clock.now());
+            } else {
+                if self.sleep(&clock) {
+                    yielder.slept(clock.now() - now);
+                }
                 idle_since = None;
             }
         }
@@ -162,13 +167,13 @@ impl PlaneThread {
         }
     }
 
-    /// Sleeps until something arrives or is due.
-    fn sleep(&mut self, clock: &Clock) {
+    /// Sleeps until something arrives or is due. Returns whether it did.
+    fn sleep(&mut self, clock: &Clock) -> bool {
         let now = clock.now();
         let wake_at = self.plane.next_turn_at(now);
         let wait_ns = wake_at.nanos_since(now);
         if wait_ns == 0 || !self.io.prepare_to_sleep() || !self.commands.doze() {
-            return;
+            return false;
         }
         let timeout = (wake_at != Time::NEVER).then(|| Duration::from_nanos(wait_ns));
         // No timer is further away than the system's numbers go.
@@ -184,6 +189,7 @@ impl PlaneThread {
         if !fds[1].revents().is_empty() {
             self.commands.hush();
         }
+        true
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use petasos_endpoint::{Node, NodeConfig, TlsConfig};
+#[cfg(feature = "tls")]
+use petasos_endpoint::TlsConfig;
+use petasos_endpoint::{Node, NodeConfig};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router_control::{Active, GroupSettings, RouterService};
 
@@ -44,6 +46,7 @@ impl Router {
     }
 
     /// One over TLS.
+    #[cfg(feature = "tls")]
     pub fn sealed(service: &str, tls: TlsConfig) -> Router {
         let services = vec![service.to_owned()];
         let settings = GroupSettings { services, ..GroupSettings::default() };
