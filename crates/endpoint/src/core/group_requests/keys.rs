@@ -5,6 +5,7 @@
 //! windows and rows of numbers. So they outlive memberships. Of those that have ended longest ago
 //! only the epoch is remembered, in which the endpoint then joins no more.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use petasos_control::Epoch;
@@ -94,17 +95,17 @@ impl WorkerKeys {
         links: &mut SealedLinks,
     ) -> Option<&mut ClientKeys> {
         let its = self.epochs.get(epoch)?;
-        if !its.clients.contains_key(&client) {
-            if its.clients.len() >= self.clients_max {
-                return None;
+        let is_full = its.clients.len() >= self.clients_max;
+        match its.clients.entry(client) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(_) if is_full => None,
+            Entry::Vacant(place) => {
+                let secret = its.secret.client(client);
+                let link = SealedLink::new(&secret, self.whose.worker, End::Server, self.life);
+                let first = FirstOpener::new(&secret, self.life);
+                Some(place.insert(ClientKeys { first, link: links.add(link) }))
             }
-            let secret = its.secret.client(client);
-            let link = SealedLink::new(&secret, self.whose.worker, End::Server, self.life);
-            let keys =
-                ClientKeys { first: FirstOpener::new(&secret, self.life), link: links.add(link) };
-            its.clients.insert(client, keys);
         }
-        its.clients.get_mut(&client)
     }
 }
 
