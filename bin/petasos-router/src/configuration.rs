@@ -295,8 +295,8 @@ impl GroupOptions {
         let waiting_age_max = Some(age).filter(|age| !age.is_zero());
         let waiting_max = self.waiting_max;
         let core = Config { policy, waiting_max, waiting_age_max, ..PlaneConfig::default().core };
-        let is_sealed = security.has_tls();
-        let plane = PlaneConfig { core, payload_bytes, clients_max, is_sealed };
+        // Whether packets are sealed, the node says.
+        let plane = PlaneConfig { core, payload_bytes, clients_max, ..PlaneConfig::default() };
         let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
         if self.services.is_empty() && self.binds.is_some() {
             return Err("binds: the group has no services to bind".to_owned());
