@@ -15,6 +15,8 @@ use crate::rtt::RoundTrip;
 const REPETITION_COST: u32 = 10;
 /// As many repetitions as may be made at once.
 const BURST: u32 = 10;
+/// The time that is worth a repetition.
+const EARNED_EACH_NS: u64 = 4_000_000;
 
 #[derive(Debug)]
 pub(super) struct Attachment {
@@ -25,8 +27,11 @@ pub(super) struct Attachment {
     next: u64,
     /// From first packet to answer.
     round_trip: RoundTrip,
-    /// First packets that were sent and not repeated; a repetition takes [`REPETITION_COST`].
+    /// First packets that were sent and not repeated, and time; a repetition takes
+    /// [`REPETITION_COST`].
     budget: u32,
+    /// Time before this is in the budget.
+    budgeted_at: Time,
     /// Pairs that ask by it.
     pub(super) asked: u32,
     pub(super) asked_max: u32,
@@ -35,7 +40,8 @@ pub(super) struct Attachment {
 impl Attachment {
     pub(super) fn new(id: AttachmentId, asked_max: u32, epoch: u16) -> Attachment {
         let (round_trip, budget) = (RoundTrip::default(), BURST * REPETITION_COST);
-        Attachment { id, epoch, next: 1, round_trip, budget, asked: 0, asked_max }
+        let budgeted_at = Time::ZERO;
+        Attachment { id, epoch, next: 1, round_trip, budget, budgeted_at, asked: 0, asked_max }
     }
 
     /// Whether another pair may ask by it.
@@ -69,15 +75,19 @@ impl Attachment {
         self.budget = (self.budget + 1).min(BURST * REPETITION_COST);
     }
 
-    /// Whether one more packet may be repeated.
-    pub(super) fn may_repeat(&mut self) -> bool {
-        match self.budget.checked_sub(REPETITION_COST) {
-            Some(left) => {
-                self.budget = left;
-                true
-            }
-            None => false,
+    /// Whether a pair that was sent so often may be repeated. Half of the budget is for pairs that
+    /// were sent once.
+    pub(super) fn may_repeat(&mut self, sendings: u32, now: Time) -> bool {
+        let earned = now.nanos_since(self.budgeted_at) / EARNED_EACH_NS;
+        if earned > 0 {
+            let earned = earned.min(u64::from(BURST)) as u32 * REPETITION_COST;
+            self.budget = (self.budget + earned).min(BURST * REPETITION_COST);
+            self.budgeted_at = now;
         }
+        let reserve = if sendings > 1 { BURST / 2 * REPETITION_COST } else { 0 };
+        let may = self.budget >= reserve + REPETITION_COST;
+        self.budget -= u32::from(may) * REPETITION_COST;
+        may
     }
 
     pub(super) fn sample(&mut self, sent_at: Time, now: Time) {

@@ -65,7 +65,7 @@ impl<C> Pairs<C> {
         let is_repetition = !entry.sendings.is_empty();
         let is_free = !is_repetition || asked.is_moved;
         let ask = attachment.ask(&config);
-        if !is_free && !attachment.may_repeat() {
+        if !is_free && !attachment.may_repeat(asked.counted, now) {
             self.stats.repetitions_held += 1;
             asked.repeat_at = now + doubled(ask, asked.counted);
             entry.state = State::Asked(asked);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use petasos_router_control::GroupSettings;
 
-use crate::world::{Router, Wire, client, until, worker};
+use crate::world::{Router, Wire, client, patient, until, worker};
 
 fn ready(
     clients: &mut [crate::world::Member<petasos_endpoint::GroupId>],
@@ -43,7 +43,7 @@ fn calls_go_to_all_workers_and_their_answers_come_back() {
 
 #[test]
 fn rt35_calls_go_on_while_control_connections_break() {
-    let router = Router::start(GroupSettings::default());
+    let router = Router::start(patient());
     let wire = Wire::to(router.address);
     let mut clients = vec![client(&[wire.address])];
     let mut workers: Vec<_> = (0..2).map(|_| worker(&[wire.address])).collect();

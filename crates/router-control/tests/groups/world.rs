@@ -57,6 +57,15 @@ impl Router {
     }
 }
 
+/// Settings with which workers whose connections break stay members, also if their loops do not
+/// run for a while: pairs that are bound to a worker fail when it leaves the roster (RT14).
+pub fn patient() -> GroupSettings {
+    let mut settings = GroupSettings::default();
+    let liveness = settings.plane.core.liveness.as_mut().expect("there is one by default");
+    liveness.lease = Duration::from_secs(8);
+    settings
+}
+
 /// What a worker answers to binds; `None`: nothing, ever.
 pub type Binds = Box<dyn Fn(&[u8]) -> Option<Vec<u8>>>;
 

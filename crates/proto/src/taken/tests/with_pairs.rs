@@ -279,7 +279,7 @@ fn rt15_claims_run_once_at_most_and_what_has_not_run_is_said_so() {
             world.turn();
         }
         // Everything ends by itself, within the longest wait of either end.
-        for _ in 0..20_000 {
+        for _ in 0..40_000 {
             world.turn();
         }
         for (request, (is_claim, runs)) in &world.calls {
