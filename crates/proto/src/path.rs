@@ -10,10 +10,15 @@
 //! pair's window is scaled ([`ClientSession::share`](crate::ClientSession::share)): so *k* pairs
 //! send no more than one session would, and no pair is touched for each that comes or goes. What
 //! takes one packet each way does not share.
+//!
+//! Likewise the link, not the pair, has a share of this end's receive queue (W26), of which each
+//! pair pulls its part: so one that begins need not find out how much it may pull, and many short
+//! ones do not count as many holders.
 
-use crate::TimerConfig;
 use crate::congestion::{Congestion, CongestionConfig};
+use crate::params::Credits;
 use crate::rtt::{RoundTrip, Timeout};
+use crate::{Membership, SessionParams, Sharer, TimerConfig};
 
 /// Beyond these, pairs have the same part as if there were so many: less than a packet, as a rule.
 const PARTS_MAX: u16 = 1 << 12;
@@ -28,20 +33,32 @@ pub struct LinkPath {
     /// Pairs that share.
     sharers: u32,
     parts: u16,
+    /// Of its pairs, but for names.
+    params: SessionParams,
+    /// The packets that its pairs may pull at a time, all together.
+    pull_credits: Credits,
+    membership: Membership,
 }
 
 impl LinkPath {
-    /// Of a link without history, in which both ends allow `credits_max` packets in flight.
+    /// Of a link without history, whose pairs have these parameters, but for names.
     ///
     /// # Panics
     /// If `congestion` is not valid.
-    pub fn new(timers: &TimerConfig, congestion: &CongestionConfig, credits_max: u32) -> LinkPath {
+    pub fn new(
+        timers: &TimerConfig,
+        congestion: &CongestionConfig,
+        params: &SessionParams,
+    ) -> LinkPath {
         LinkPath {
             round_trip: RoundTrip::default(),
             timeout: Timeout::new(timers),
-            congestion: Congestion::new(congestion, credits_max),
+            congestion: Congestion::new(congestion, params.credits_max),
             sharers: 0,
             parts: 1,
+            params: *params,
+            pull_credits: Credits::new(params.credits),
+            membership: Membership::default(),
         }
     }
 
@@ -61,6 +78,25 @@ impl LinkPath {
         self.round_trip.smoothed_ns()
     }
 
+    /// Which epoch's holder the link is, as of a session
+    /// ([`ClientSession::membership`](crate::ClientSession::membership)).
+    #[inline]
+    pub fn membership(&self) -> Membership {
+        self.membership
+    }
+
+    /// A packet that one of the pairs has pulled has arrived.
+    #[inline]
+    pub fn on_arrival(&mut self) {
+        self.pull_credits.on_arrival();
+    }
+
+    /// The packets that each of the pairs that share may pull at a time.
+    #[inline]
+    pub(crate) fn pull_credits_each(&self) -> u32 {
+        (self.pull_credits.get() / u32::from(self.parts)).max(1)
+    }
+
     pub(crate) fn begin(&mut self) {
         self.sharers += 1;
         if self.sharers > u32::from(self.parts) && self.parts < PARTS_MAX {
@@ -77,5 +113,20 @@ impl LinkPath {
         if self.sharers <= u32::from(self.parts / 4) {
             self.parts = (self.parts / 2).max(1);
         }
+    }
+}
+
+/// A new share takes effect with the next pull.
+impl Sharer for LinkPath {
+    fn membership_mut(&mut self) -> &mut Membership {
+        &mut self.membership
+    }
+
+    fn take_share(&mut self, holders: u32) {
+        self.pull_credits.aim_at(self.params.share(holders));
+    }
+
+    fn leave_share(&mut self) {
+        self.pull_credits = Credits::new(self.params.credits);
     }
 }

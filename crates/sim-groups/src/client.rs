@@ -436,7 +436,7 @@ fn path(paths: &mut BTreeMap<(u32, u16), LinkPath>, member: Member) -> &mut Link
     let Member { attachment, worker } = member;
     paths
         .entry((attachment.0, worker))
-        .or_insert_with(|| LinkPath::new(&TimerConfig::default(), &congestion(), 64))
+        .or_insert_with(|| LinkPath::new(&TimerConfig::default(), &congestion(), &params(0, 0, 0)))
 }
 
 /// RT15.

@@ -1,9 +1,13 @@
 //! The local halves of sessions, by name.
 
-/// The local half of a session, or of a pair's session. If its index has become another session's,
+use super::group_calls::LinkId;
+
+/// The local half of a session, or what its pairs know of a link. If its index has become another's,
 /// that is harmless: the other holds no share unless it joins by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Half {
     Client(u32),
     Server(u32),
+    /// The pairs of a client that are bound by a link.
+    Link(LinkId),
 }

@@ -29,14 +29,12 @@ impl<S> Sharers for Halves<'_, S> {
 
     fn sharer(&mut self, half: Half) -> Option<&mut dyn Sharer> {
         match half {
-            Half::Client(index) if index & PAIR_BIT != 0 => {
-                Some(&mut self.calls.as_deref_mut()?.bound_mut(index)?.session)
-            }
             Half::Server(index) if index & PAIR_BIT != 0 => {
                 Some(&mut self.requests.as_deref_mut()?.session_mut(index)?.session)
             }
             Half::Client(index) => Some(ready(self.clients.get_mut(index)?)?),
             Half::Server(index) => Some(&mut self.servers.get_mut(index)?.session),
+            Half::Link(id) => Some(self.calls.as_deref_mut()?.path_mut(id)?),
         }
     }
 }
@@ -46,10 +44,11 @@ impl<S> Core<S> {
     #[inline(never)]
     pub(crate) fn share_with(&mut self, half: Half) {
         let membership = match half {
-            Half::Client(index) => match self.clients.get_mut(index) {
-                Some(entry) => ready(entry).map(|session| session.membership()),
-                None => self.group_membership(half),
-            },
+            Half::Client(index) => {
+                let session = self.clients.get_mut(index).and_then(ready);
+                session.map(|session| session.membership())
+            }
+            Half::Link(_) => self.group_membership(half),
             Half::Server(index) => match self.servers.get(index) {
                 Some(entry) => Some(entry.session.membership()),
                 None => self.group_membership(half),

@@ -10,7 +10,7 @@ use super::protected::count_unopened;
 use super::responses::complete;
 use super::store;
 use crate::call::CallError;
-use crate::core::{Asked, CallContext, Context, Core, Half, Sender};
+use crate::core::{Asked, CallContext, Context, Core, Sender};
 use crate::handler::Payload;
 use crate::sealed_links::SealId;
 
@@ -170,7 +170,7 @@ fn on_bound_packet<S>(state: &mut S, cx: &mut Context<S>, packet: Packet<'_>, ma
         ResponseAction::Begin { slot, bytes } => begin_response(core, index, slot, bytes, packet),
         ResponseAction::Store { slot, offset, last } => {
             core.touch_bound(index);
-            core.share_with(Half::Client(index));
+            core.share_with_link(index);
             store_response(core, index, slot, offset, packet.payload());
             if last {
                 finish_response(state, cx, index, slot);
@@ -199,7 +199,7 @@ fn begin_response<S>(core: &mut Core<S>, index: u32, slot: u32, bytes: u32, pack
     let Some(mut buf) = core.begin_bound_response(index, bytes) else {
         return core.cancel_bound(index, CallError::OutOfMemory);
     };
-    core.share_with(Half::Client(index));
+    core.share_with_link(index);
     store(&mut buf, 0, packet.payload());
     let response = core.response_boxes.put(buf);
     context_in(core, index, slot).response = Some(response);

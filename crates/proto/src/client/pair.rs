@@ -121,13 +121,18 @@ impl<C> ClientSession<C> {
             self.control.congestion.copy_from(&path.congestion);
             self.control.congestion.scale(self.parts, 1);
             self.refresh_window();
+            self.pull_credits = Credits::new(path.pull_credits_each());
         }
     }
 
     /// Keeps to a part of the link as large as those of others. To be called before polling.
     #[inline]
     pub fn share(&mut self, path: &LinkPath) {
-        if self.parts != path.parts() && self.parts != 0 {
+        if self.parts == 0 {
+            return;
+        }
+        self.pull_credits = Credits::new(path.pull_credits_each());
+        if self.parts != path.parts() {
             self.control.congestion.scale(path.parts(), self.parts);
             self.parts = path.parts();
             self.refresh_window();

@@ -13,7 +13,7 @@ use super::plan::{Outcome, Plan};
 use super::property::{config, is_right, step};
 use crate::{
     AlgorithmConfig, Binding, Call, CallOptions, ClientSession, CongestionConfig, DctcpConfig,
-    LinkPath, SessionParams, SwiftConfig, TimelyConfig, TimerConfig,
+    LinkPath, SessionParams, Sharer, SwiftConfig, TimelyConfig, TimerConfig,
 };
 
 const LAST: u64 = REQUEST_NUMBERS - 1;
@@ -105,9 +105,9 @@ fn rt17_a_claim_that_was_rejected_never_runs() {
 
 /// A session for pairs, and the path of its link.
 fn pairs(congestion: &CongestionConfig, count: usize) -> (LinkPath, Vec<ClientSession<()>>) {
-    let params =
-        SessionParams { credits_max: CREDITS_MAX, ..*Pair::new(bound(5, false)).client.params() };
-    let path = LinkPath::new(&TimerConfig::default(), congestion, CREDITS_MAX);
+    let of = *Pair::new(bound(5, false)).client.params();
+    let params = SessionParams { credits_max: CREDITS_MAX, room_packets: 256, ..of };
+    let path = LinkPath::new(&TimerConfig::default(), congestion, &params);
     (path, (0..count).map(|_| ClientSession::for_pairs(params, congestion)).collect())
 }
 
@@ -235,6 +235,40 @@ fn rt12_what_a_pair_has_learnt_the_next_one_knows() {
     };
     assert_eq!(bursts(0), 8, "a link without history begins as a session does");
     assert!(bursts(1) > 32, "{}", bursts(1));
+}
+
+/// The receive queue's share is the link's: pairs come and go, and neither begin anew nor pull more
+/// together.
+#[test]
+fn rt12_w26_pairs_of_a_link_pull_what_one_session_may() {
+    let algorithm = AlgorithmConfig::Timely(TimelyConfig::default());
+    let congestion = CongestionConfig { algorithm, ..CongestionConfig::default() };
+    let (mut path, mut sessions) = pairs(&congestion, 64);
+    let SessionParams { credits: few, room_packets: room, .. } = *sessions[0].params();
+    let share = room.div_ceil(2);
+    assert!(few < share);
+    let begin = |session: &mut ClientSession<()>, path: &mut LinkPath| {
+        bind(session, path, PAYLOAD, at(1));
+        session.join(path);
+        session.pull_window()
+    };
+    assert_eq!(begin(&mut sessions[0], &mut path), few, "nothing has come yet");
+    path.take_share(2);
+    (0..share).for_each(|_| path.on_arrival());
+    sessions[0].share(&path);
+    assert_eq!(sessions[0].pull_window(), room / 2, "it has grown to its share");
+    sessions[0].fail_all();
+    sessions[0].leave(&mut path);
+    for count in 1..=64 {
+        begin(&mut sessions[count - 1], &mut path);
+        sessions[..count].iter_mut().for_each(|session| session.share(&path));
+        let all: u32 = sessions[..count].iter().map(ClientSession::pull_window).sum();
+        let most = (room / 2).max(count as u32);
+        assert!((room / 4..=most).contains(&all), "{count} pairs: {all}");
+    }
+    path.leave_share();
+    sessions.iter_mut().for_each(|session| session.share(&path));
+    assert_eq!(sessions[5].pull_window(), 1, "or a packet each");
 }
 
 proptest! {

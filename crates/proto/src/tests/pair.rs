@@ -160,7 +160,7 @@ impl Pair {
                 None => ServerSession::new(mirrored),
                 Some(_) => ServerSession::for_pairs(mirrored),
             },
-            path: LinkPath::new(&timers, &config.congestion, params.credits_max),
+            path: LinkPath::new(&timers, &config.congestion, &params),
             network: Network::new(config.link, config.seed),
             now: Time::from_nanos(1_000_000),
             plans: Vec::new(),

@@ -85,7 +85,12 @@ fn a_drained_worker_gets_nothing_also_when_it_has_joined_anew_and_no_call_fails(
     assert!(workers[0].endpoint.state().handled > handled);
     let seen = snapshot(&operator);
     assert!(seen.stats.given >= 650 && seen.counts.feedback > 0, "{seen:?}");
-    assert_eq!((seen.clients, seen.waiting, seen.waiting_bytes), (1, 0, 0));
+    assert_eq!(seen.clients, 1);
+    // Copies of what was answered may wait a while: a slow answer makes its caller ask again.
+    until(&mut callers, &mut workers, |_, _| {
+        let seen = snapshot(&operator);
+        (seen.waiting, seen.waiting_bytes) == (0, 0)
+    });
 }
 
 #[test]

@@ -47,6 +47,11 @@ impl Links {
         self.links[id as usize].as_mut().expect("what names a link keeps it")
     }
 
+    /// A link, unless it is gone.
+    pub(super) fn find_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id as usize)?.as_mut()
+    }
+
     /// Takes a link out that nobody names any more.
     pub(super) fn take_unused(&mut self, id: LinkId) -> Option<Link> {
         let place = &mut self.links[id as usize];

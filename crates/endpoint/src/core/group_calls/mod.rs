@@ -131,6 +131,11 @@ impl<S> GroupCalls<S> {
         self.links.get(id)
     }
 
+    /// What pairs know of a link, unless it is gone.
+    pub(crate) fn path_mut(&mut self, id: LinkId) -> Option<&mut LinkPath> {
+        self.links.find_mut(id).map(|link| &mut link.path)
+    }
+
     /// Whom a packet is from, if the packet I/O confirms that (RT10). In a sealed group, what opens
     /// it: `None` as well if its epoch is not taken any more.
     #[inline]
@@ -277,8 +282,7 @@ impl<S> Core<S> {
         if known.is_none() && attachment.workers_count() >= MEMBERS_MAX {
             return Err(GroupError::Full);
         }
-        let credits_max = attachment.params.credits_max;
-        let path = LinkPath::new(&timers, &attachment.congestion, credits_max);
+        let path = LinkPath::new(&timers, &attachment.congestion, &attachment.params);
         self.remove_member(session, worker);
         let holder = self.holders.take(Holder::Server(address), 0, PeerLimits::NONE);
         let holder = holder.expect("there is no limit");

@@ -11,6 +11,7 @@ use petasos_wire::{Header, Kind, Packet, RejectCode};
 
 use super::{Bound, GroupCalls};
 use crate::call::CallError;
+use crate::core::half::Half;
 use crate::core::transmit::is_staged;
 use crate::core::{CallContext, Core};
 use crate::sealed_links::SealId;
@@ -266,6 +267,19 @@ impl<S> Core<S> {
         let bound = bound[(index & !PAIR_BIT) as usize].as_deref_mut().expect("it was just found");
         bound.session.join(&mut links.get_mut(link).path);
         Some(buf)
+    }
+
+    /// A packet of a bound pair's long response has come: the link has a share of the receive queue
+    /// (W26).
+    pub(crate) fn share_with_link(&mut self, index: u32) {
+        let calls = self.group_calls.as_deref_mut();
+        let Some(link) = calls.and_then(|calls| Some(calls.bound(index)?.link)) else { return };
+        let path = &mut self.group_calls_mut().links.get_mut(link).path;
+        path.on_arrival();
+        let membership = path.membership();
+        if !self.share.has(membership) {
+            self.share_with(Half::Link(link));
+        }
     }
 
     /// Forgets a bound pair's response that is complete or given up.
