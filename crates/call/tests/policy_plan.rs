@@ -192,6 +192,32 @@ fn what_has_not_run_is_sent_again_but_not_forever() {
 }
 
 #[test]
+fn a_call_that_waits_for_a_server_waits_until_its_deadline() {
+    let deadline = at(3_600_000);
+    let mut run = Run::new(MethodPolicy::default(), false, deadline);
+    run.plan = run.plan.waiting(true);
+    let not_run = end(Code::Unavailable, Fate::NotRun);
+    let (_, mut now) = run.next(at(0));
+    let mut sent = 1;
+    while run.end(not_run, now) == Verdict::Hold {
+        let (step, later) = run.next(now);
+        assert_eq!(step, Step::Send);
+        (now, sent) = (later, sent + 1);
+    }
+    assert!(now >= at(3_590_000), "another wait would end after it");
+    assert!((3000..8000).contains(&sent), "once a second or so: {sent}");
+    // What else says that it has not run is no reason to wait.
+    let mut run = Run::new(MethodPolicy::default(), false, Time::NEVER);
+    run.plan = run.plan.waiting(true);
+    let (_, mut now) = run.next(at(0));
+    for _ in 0..TRANSPARENT_MAX {
+        assert_eq!(run.end(end(Code::Internal, Fate::NotRun), now), Verdict::Hold);
+        (_, now) = run.next(now);
+    }
+    assert_eq!(run.end(end(Code::Internal, Fate::NotRun), now), Verdict::Deliver);
+}
+
+#[test]
 fn hedges_go_out_in_steps_and_the_first_success_counts() {
     let mut run = Run::new(hedge(3, 10), true, Time::NEVER);
     for ms in [0, 10, 20] {

@@ -72,7 +72,8 @@ impl RetryState {
     /// The retry state of a call whose first attempt was sent.
     pub(crate) fn new(info: &ChannelInfo, head: &CallHead, now: Time) -> RetryState {
         let method = (info.service_defaults(head.service), head.method);
-        RetryState::of(method, policy_of, head.deadline, now)
+        let state = RetryState::of(method, policy_of, head.deadline, now);
+        RetryState { plan: state.plan.waiting(head.wait_for_ready), ..state }
     }
 
     /// The same, for a method with this policy.

@@ -8,7 +8,8 @@ use super::{Attempts, CodeSet, MethodPolicy, RetryBudget, RetryPolicy};
 use crate::{Code, Failure, Metadata, RETRY_PUSHBACK, Retry};
 
 /// The most transparent retries of a call, whose request has certainly not run. A6 sets no bound.
-/// This one ends calls without a deadline to a server that rejects everything.
+/// This one ends calls without a deadline to a server that rejects everything, unless they wait for
+/// a server that is there ([`CallPlan::waiting`]).
 pub const TRANSPARENT_MAX: u32 = 16;
 
 /// What the end of an attempt says about the request (R12).
@@ -124,6 +125,7 @@ pub struct CallPlan {
     retries: u32,
     transparent: u32,
     idempotent: bool,
+    waits_for_ready: bool,
     over: bool,
 }
 
@@ -139,8 +141,15 @@ impl CallPlan {
             retries: 0,
             transparent: 0,
             idempotent,
+            waits_for_ready: false,
             over: false,
         }
+    }
+
+    /// The same call, if it waits for a server as long as its deadline allows (gRPC's "wait for
+    /// ready"): `UNAVAILABLE` of what has certainly not run never ends it.
+    pub fn waiting(self, waits_for_ready: bool) -> CallPlan {
+        CallPlan { waits_for_ready, ..self }
     }
 
     /// The call's deadline.
@@ -227,7 +236,8 @@ impl CallPlan {
             budget.on_success();
             return false;
         }
-        if end.fate == Fate::NotRun && self.transparent < TRANSPARENT_MAX {
+        let waits = self.waits_for_ready && end.code == Code::Unavailable;
+        if end.fate == Fate::NotRun && (self.transparent < TRANSPARENT_MAX || waits) {
             self.send_again(now, rng);
             return true;
         }
@@ -267,7 +277,7 @@ impl CallPlan {
             0 => Duration::ZERO,
             step => jittered(Duration::from_millis(1 << step.min(10)), rng),
         };
-        self.transparent += 1;
+        self.transparent = self.transparent.saturating_add(1);
         self.started -= 1;
         self.next_at = self.next_at.min(now + wait);
     }

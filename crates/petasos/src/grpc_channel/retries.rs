@@ -58,6 +58,7 @@ impl Retrying {
         let of_method = defaults.as_ref().map(|defaults| defaults.method(*method));
         let is_idempotent = of_method.is_some_and(|of_method| of_method.is_idempotent);
         let plan = CallPlan::new(is_idempotent, self.deadline, self.channel.inner.now());
+        let plan = plan.waiting(self.head.wait_for_ready);
         Progress { plan, avoid: Avoid::NOTHING, refused: false }
     }
 

@@ -41,6 +41,31 @@ fn a_group_without_workers_is_unavailable() {
     until(|| block_on(client.greet(name("somebody"))).is_ok());
 }
 
+/// Longer than calls wait that do not wait for a worker, which are sent 17 times.
+#[test]
+fn a_call_that_waits_for_ready_waits_for_a_worker() {
+    let router = Router::start();
+    let service = Service::default();
+    let builder = Channel::builder(&router.target()).wait_for_ready(true);
+    let channel = block_on(builder.connect()).expect("the router is there");
+    let client = GreeterClient::new(channel);
+    let greet = |whom: &'static str| {
+        let client = client.clone();
+        std::thread::spawn(move || block_on(client.greet(name(whom))).map(drop))
+    };
+    let before_the_first = greet("early");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!before_the_first.is_finished(), "{:?}", before_the_first.join());
+    let server = join(&service, &router);
+    before_the_first.join().expect("it does not panic").expect("a worker has come");
+    block_on(server.shut_down());
+    let rejected = router.rejected_without_worker();
+    let after_the_last = greet("late");
+    until(|| router.rejected_without_worker() > rejected + 20);
+    let _server = join(&service, &router);
+    after_the_last.join().expect("it does not panic").expect("another worker has come");
+}
+
 #[test]
 fn servers_that_cannot_join_do_not_start() {
     let server = || Server::builder().add(GreeterServer::new(Service::default()));

@@ -12,7 +12,7 @@ use petasos_router_control::{Active, GroupSettings, RouterService};
 pub struct Router {
     pub address: SocketAddr,
     // Ends before its node does.
-    _service: RouterService,
+    service: RouterService,
     _node: Node,
 }
 
@@ -65,7 +65,15 @@ impl Router {
         let service = RouterService::start_with_table(&node, io(), io(), settings);
         let service = service.expect("the settings are fine");
         let address = node.local_address().expect("it listens");
-        Router { address, _service: service, _node: node }
+        Router { address, service: service, _node: node }
+    }
+
+    /// First packets that were rejected because the group had no worker.
+    pub fn rejected_without_worker(&self) -> u64 {
+        let (tell, told) = std::sync::mpsc::channel();
+        let operator = self.service.operator();
+        operator.snapshot(move |at| tell.send(at.rejections.no_worker).expect("it is waited for"));
+        told.recv().expect("the router answers")
     }
 
     pub fn target(&self) -> String {

@@ -2,7 +2,9 @@
 
 use petasos_base::Time;
 use petasos_call::balance::Report;
-use petasos_call::{Agreement, BindRequest, CallerSchema, RequestHead, ResponseHead, Status};
+use petasos_call::{
+    Agreement, BindRequest, CallerSchema, Code, Failure, RequestHead, ResponseHead, Status,
+};
 use petasos_endpoint::{CallError, Completion, Context, SessionId};
 use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::settings::schema_of;
@@ -14,6 +16,7 @@ use crate::buffers::free;
 use crate::channels::{Asked, Bind, Channels, Who};
 use crate::dispatcher::Dispatcher;
 use crate::keys::ChannelSession;
+use crate::retries::Ended;
 
 const BIND: u16 = 0;
 
@@ -188,6 +191,9 @@ impl Work<'_> {
         for who in unbound {
             match (error, &refusal) {
                 (Some(error), _) => self.not_bound(cx, name, who, error),
+                (None, Some(status)) if id.is_group() && status.code() == Code::Unavailable => {
+                    self.bound_by_nobody(cx, name, who, status.clone());
+                }
                 (None, Some(status)) => self.bind_refused(cx, name, who, status.clone()),
                 (None, None) => self.go(cx, name, who),
             }
@@ -206,6 +212,30 @@ impl Work<'_> {
     ) {
         self.channels.release(session, None, cx.now());
         self.fail(who, status);
+    }
+
+    /// Handles a bind that a router has refused since no worker has joined yet (RT31): a call that
+    /// waits for ready is sent again later.
+    #[cold]
+    fn bound_by_nobody(
+        &mut self,
+        cx: &mut Context<Dispatcher>,
+        session: ChannelSession,
+        who: Who,
+        status: Status,
+    ) {
+        let place = match who {
+            Who::Call(call) if self.calls.is_waiting(call) => call.place(),
+            _ => return self.bind_refused(cx, session, who, status),
+        };
+        if !self.calls.head(place).wait_for_ready {
+            return self.bind_refused(cx, session, who, status);
+        }
+        self.channels.release(session, None, cx.now());
+        let failure = Some(Failure::NoWorker);
+        let request = self.calls.take_back(place);
+        let ended = Ended { outcome: Err(status), failure, request, session: None };
+        self.on_attempt_end(cx, place, ended);
     }
 
     /// Handles a bind that failed: a call with a slot cannot use it.
