@@ -55,6 +55,11 @@ pub struct ServeConfig {
     pub routers: Vec<SocketAddr>,
     /// How many requests to take at a time from each router, at most 4095. 0: none yet.
     pub bound: u16,
+    /// Choose that number from the endpoint's idle time instead, up to `bound`: so many threads run
+    /// the handlers (1: the loop). They should compute, and not wait for others
+    /// ([`IdleBound`](petasos_proto::IdleBound)). An endpoint has one such number for all of its
+    /// groups.
+    pub idle_threads: Option<u16>,
     /// The part of the requests, compared with that of other workers.
     pub weight: u16,
     /// Whether to join as primary (RT5).
@@ -71,6 +76,7 @@ impl Default for ServeConfig {
         ServeConfig {
             routers: Vec::new(),
             bound: 16,
+            idle_threads: None,
             weight: 100,
             is_primary: false,
             dial_port: None,

@@ -13,9 +13,9 @@ use petasos_netio::{Origin, PacketIo, Route};
 use petasos_proto::given::GivenTimes;
 use petasos_proto::pairs::AttachmentId;
 use petasos_proto::taken::MembershipId;
-use petasos_proto::{Recovery, SessionParams};
+use petasos_proto::{IdleBound, Recovery, SessionParams};
 use petasos_tls::Identity;
-use petasos_wire::{HEADER_BYTES, Packet, RoutedPacket, SEAL_BYTES};
+use petasos_wire::{CREDITS_MAX, HEADER_BYTES, Packet, RoutedPacket, SEAL_BYTES};
 
 use crate::congestion;
 use crate::core::{Attachment, AttachmentKeys, Chore, Joined};
@@ -205,6 +205,13 @@ impl<S> Endpoint<S> {
     /// [`GroupError::Unknown`].
     pub fn set_membership_n(&mut self, id: MembershipId, n: u16) -> Result<(), GroupError> {
         found(self.cx.core.set_membership_n(id, n))
+    }
+
+    /// From now on the endpoint tells all its routers a number that it chooses from its idle time,
+    /// at most `most`: as few as keep `threads` threads busy that run its handlers (1: the loop).
+    pub fn follow_idle_time(&mut self, threads: u16, most: u16) {
+        let idle = IdleBound::new(threads, most.min(CREDITS_MAX as u16), self.clock.now());
+        self.cx.core.set_idle_bound(Some((idle, self.clock.clone())));
     }
 
     /// A membership has ended, or was not granted. What was taken goes on.

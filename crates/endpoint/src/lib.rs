@@ -75,6 +75,7 @@ mod receive;
 mod router_list;
 mod sealed_links;
 mod secure;
+mod served_bound;
 mod served_groups;
 mod sessions;
 mod setup;

@@ -18,7 +18,7 @@ use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, MemberRequest, News, Reminder};
 use crate::error::SessionError;
-use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipId, RouterProcess};
+use crate::group::{MEMBERSHIPS_MAX, MembershipId, RouterProcess};
 use crate::group_members::{
     AtRouter, EPOCH_OVER, GroupOpenError, Joined, OUTLIVE, ROUTERS_AFTER, ServeConfig, ServedGroup,
     ServedGroupId,
@@ -71,6 +71,9 @@ impl<S> Endpoint<S> {
         if u32::from(config.bound) > CREDITS_MAX {
             return Err(GroupOpenError::OutOfRange("bound"));
         }
+        if config.idle_threads.is_some() && config.bound == 0 || config.idle_threads == Some(0) {
+            return Err(GroupOpenError::OutOfRange("idle_threads"));
+        }
         if config.dial_port == Some(0) {
             return Err(GroupOpenError::OutOfRange("dial_port"));
         }
@@ -90,6 +93,9 @@ impl<S> Endpoint<S> {
             joined: Vec::new(),
             told_at: Time::ZERO,
         });
+        if let Some(threads) = config.idle_threads {
+            self.follow_idle_time(threads, config.bound);
+        }
         addresses.into_iter().for_each(|router| self.ask_to_join(id, router, Duration::ZERO));
         if self.cx.core.outside.groups.served(id).is_some_and(|group| group.inboxes.is_empty()) {
             // The node has ended.
@@ -97,21 +103,6 @@ impl<S> Endpoint<S> {
             return Err(GroupOpenError::NotAttached);
         }
         Ok(id)
-    }
-
-    /// Takes `bound` requests at a time from each router from now on, at most 4095; 0: none more.
-    ///
-    /// # Errors
-    /// [`GroupError::Unknown`].
-    pub fn set_served_bound(&mut self, id: ServedGroupId, bound: u16) -> Result<(), GroupError> {
-        let group = self.cx.core.outside.groups.served(id).ok_or(GroupError::Unknown)?;
-        let bound = bound.min(CREDITS_MAX as u16);
-        group.config.bound = bound;
-        let joined = group.joined.iter().filter(|it| it.incarnation.is_some());
-        for id in joined.map(|it| it.id).collect::<Vec<_>>() {
-            self.set_membership_n(id, bound)?;
-        }
-        Ok(())
     }
 
     /// Leaves a group at once. What was taken goes on; what routers have given and has not come is
@@ -147,6 +138,7 @@ impl<S> Endpoint<S> {
     }
 
     fn join_now(&mut self, group: ServedGroupId, router: SocketAddr) {
+        let Some(bound) = self.bound_of(group) else { return };
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         let config = at.config.clone();
         let Some(offer) = self.offer_in_turn(group) else {
@@ -159,7 +151,7 @@ impl<S> Endpoint<S> {
             session: offer.session,
             tag: offer.tag,
             payload_bytes_max: self.group_payload_max(router),
-            bound: config.bound,
+            bound,
             weight: config.weight,
             is_primary: config.is_primary,
             dial_port: config.dial_port,
@@ -232,8 +224,8 @@ impl<S> Endpoint<S> {
 
     fn on_joined(&mut self, group: ServedGroupId, enrolment: EnrolmentId, granted: Granted) {
         let Grant::Joined(grant) = &granted.grant else { return };
+        let Some(bound) = self.bound_of(group) else { return };
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
-        let bound = at.config.bound;
         let Some(joined) = at.joined_by(enrolment) else { return };
         let (id, router) = (joined.id, joined.router);
         let now = self.cx.core.now;

@@ -25,6 +25,7 @@
 mod client;
 mod congestion;
 pub mod given;
+mod idle_bound;
 pub mod pairs;
 mod params;
 mod path;
@@ -46,6 +47,7 @@ pub use congestion::{
     AlgorithmConfig, Congestion, CongestionConfig, CongestionConfigError, DctcpConfig, Feedback,
     Pace, Pacer, SwiftConfig, TimelyConfig,
 };
+pub use idle_bound::IdleBound;
 pub use params::{CREDITS_IDLE, Recovery, SessionParams, TimerConfig};
 pub use path::LinkPath;
 pub use server::{RequestAction, Respond, ServerSession, ServerTransmit};

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use petasos::grpc::{GrpcConfig, ServerTls};
-use petasos::{Server, StartError};
+use petasos::{Join, Server, StartError};
 
 use super::{DRAIN_TIMEOUT, parse_address};
 use petasos_cli::failure::Failure;
@@ -30,6 +30,14 @@ pub(super) struct TypedArgs {
     /// group come to the typed services as well.
     #[arg(long, value_name = "ROUTERS", requires = "typed")]
     join: Option<String>,
+    /// How many requests each loop takes at a time from each router of the group.
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "join",
+        value_parser = clap::value_parser!(u16).range(1..=4095))]
+    join_bound: u16,
+    /// Let each loop choose that number from its idle time, up to --join-bound: as few as keep it
+    /// busy.
+    #[arg(long, requires = "join")]
+    join_by_idle_time: bool,
 }
 
 /// A running server, and the URL scheme of its gRPC port.
@@ -54,7 +62,11 @@ impl TypedArgs {
             server = server.listen(address);
         }
         if let Some(group) = &self.join {
-            server = server.join(group.as_str());
+            let join = Join::new(group.as_str()).bound(self.join_bound);
+            server = server.join(match self.join_by_idle_time {
+                true => join.by_idle_time(1),
+                false => join,
+            });
         }
         let tls = security.of_grpc_server()?;
         let grpc_scheme = if tls.is_some() { "grpcs" } else { "grpc" };

@@ -224,7 +224,8 @@ fn run_taken<S>(
     method: u16,
     payload: Payload<'_>,
 ) {
-    cx.core.group_requests_mut().running = Some(id);
+    let now = cx.core.now;
+    cx.core.group_requests_mut().begin(id, now);
     run_handler(state, cx, handle, method, payload);
     cx.core.group_requests_mut().running = None;
 }

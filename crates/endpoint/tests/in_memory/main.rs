@@ -14,6 +14,7 @@ mod groups;
 mod groups_hostile;
 mod groups_sealed;
 mod hooks;
+mod idle_time;
 #[path = "../joined/mod.rs"]
 mod joined;
 mod many_sessions;

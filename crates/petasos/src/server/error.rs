@@ -17,8 +17,8 @@ pub enum StartError {
     /// The target of a group is invalid. The program's fault.
     #[error("cannot join: {0}")]
     Group(#[from] TargetError),
-    /// A worker of a group would take no requests. The program's fault.
-    #[error("a server that joins a group takes at least one request at a time")]
+    /// A worker of a group would take no requests, or have no thread for them. The program's fault.
+    #[error("a server that joins a group takes at least one request at a time, on one thread")]
     JoinBound,
     /// The server joins a group, but routers cannot dial it to learn of its services: it does not
     /// listen, or only the managed service of its host is dialled. The program's fault.

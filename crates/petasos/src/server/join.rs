@@ -19,6 +19,7 @@ use super::error::StartError;
 pub struct Join {
     target: String,
     bound: u16,
+    idle_threads: Option<u16>,
     weight: u16,
     is_primary: bool,
 }
@@ -27,13 +28,23 @@ impl Join {
     /// The group with these routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8.
     pub fn new(target: impl Into<String>) -> Join {
         let ServeConfig { bound, weight, is_primary, .. } = ServeConfig::default();
-        Join { target: target.into(), bound, weight, is_primary }
+        Join { target: target.into(), bound, idle_threads: None, weight, is_primary }
     }
 
     /// Sets how many requests each loop takes at a time from each router, 1 to 4095; the default is
     /// 16. The router's policy may give fewer.
     pub fn bound(mut self, requests: u16) -> Join {
         self.bound = requests;
+        self
+    }
+
+    /// Lets each loop choose how many requests it takes at a time from its idle time, up to
+    /// [`Join::bound`]: as few as keep so many threads busy that run its handlers (1: the loop
+    /// itself; with handlers on workers, those of the server divided by its loops). So requests
+    /// wait at the router, which gives them to whoever is free first. The handlers should compute:
+    /// to those that wait for others, too few would be given.
+    pub fn by_idle_time(mut self, threads: u16) -> Join {
+        self.idle_threads = Some(threads);
         self
     }
 
@@ -52,7 +63,7 @@ impl Join {
 
     /// The routers' addresses.
     pub(super) fn look_up(&self) -> Result<Vec<SocketAddr>, StartError> {
-        if self.bound == 0 {
+        if self.bound == 0 || self.idle_threads == Some(0) {
             return Err(StartError::JoinBound);
         }
         let routers = Routers::parse(&self.target)?;
@@ -64,6 +75,7 @@ impl Join {
         ServeConfig {
             routers,
             bound: self.bound,
+            idle_threads: self.idle_threads,
             weight: self.weight,
             is_primary: self.is_primary,
             dial_port: node.local_address().map(|address| address.port()),

@@ -74,8 +74,21 @@ fn servers_that_cannot_join_do_not_start() {
     assert!(matches!(deaf, Err(StartError::JoinWithoutListening)), "{deaf:?}");
     let idle = server().listen("127.0.0.1:0").join(Join::new(group).bound(0)).start();
     assert!(matches!(idle, Err(StartError::JoinBound)), "{idle:?}");
+    let idle = server().listen("127.0.0.1:0").join(Join::new(group).by_idle_time(0)).start();
+    assert!(matches!(idle, Err(StartError::JoinBound)), "{idle:?}");
     let wrong = server().listen("127.0.0.1:0").join("petasos://127.0.0.1:7000").start();
     assert!(matches!(wrong, Err(StartError::Group(_))), "{wrong:?}");
+}
+
+#[test]
+fn a_worker_that_follows_its_idle_time_begins_with_few_requests() {
+    let router = Router::start();
+    let join = Join::new(router.target()).bound(64).by_idle_time(3);
+    let server = Server::builder().add(GreeterServer::new(Service::default()));
+    let server = server.listen("127.0.0.1:0").join(join).start().expect("loopback has ports");
+    until(|| router.bounds().len() == 1);
+    assert_eq!(router.bounds(), [4], "one for each thread, and one on the way");
+    block_on(server.shut_down());
 }
 
 /// Calls as long as something happens; all are answered.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use petasos_endpoint::TlsConfig;
 use petasos_endpoint::{Node, NodeConfig};
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_router_control::{Active, GroupSettings, RouterService};
+use petasos_router_control::{Active, GroupSettings, GroupSnapshot, RouterService};
 
 /// A router. Its clients and workers attach and join at `address`.
 pub struct Router {
@@ -70,9 +70,18 @@ impl Router {
 
     /// First packets that were rejected because the group had no worker.
     pub fn rejected_without_worker(&self) -> u64 {
+        self.snapshot().rejections.no_worker
+    }
+
+    /// How many requests its workers take at a time.
+    pub fn bounds(&self) -> Vec<u16> {
+        self.snapshot().workers.iter().map(|worker| worker.state.bound).collect()
+    }
+
+    fn snapshot(&self) -> GroupSnapshot {
         let (tell, told) = std::sync::mpsc::channel();
         let operator = self.service.operator();
-        operator.snapshot(move |at| tell.send(at.rejections.no_worker).expect("it is waited for"));
+        operator.snapshot(move |at| tell.send(at).expect("it is waited for"));
         told.recv().expect("the router answers")
     }
 

@@ -34,11 +34,14 @@ impl<C> TakenRequests<C> {
     #[inline]
     fn settle_running(&mut self, id: TakenId) -> Option<bool> {
         let entry = self.entry(id)?;
-        let is_named = match entry.state {
-            State::Running { .. } | State::Receiving { .. } => Some(entry.is_named()),
+        let (state, is_named) = (entry.state, entry.is_named());
+        let has_run = matches!(state, State::Running { .. } | State::Ending);
+        let is_named = match state {
+            State::Running { .. } | State::Receiving { .. } => Some(is_named),
             State::Ending => None,
             _ => return None,
         };
+        self.handlers_ended += u32::from(has_run);
         self.settle(at(id));
         is_named
     }

@@ -111,6 +111,7 @@ pub struct TakenRequests<C> {
     stats: TakenStats,
     /// Of memberships that have ended.
     given_before: GivenStats,
+    handlers_ended: u32,
 }
 
 impl<C> TakenRequests<C> {
@@ -132,6 +133,7 @@ impl<C> TakenRequests<C> {
             due: VecDeque::new(),
             stats: TakenStats::default(),
             given_before: GivenStats::default(),
+            handlers_ended: 0,
         }
     }
 
@@ -306,6 +308,11 @@ impl<C> TakenRequests<C> {
     pub fn running(&self) -> usize {
         let runs = |entry: &&Entry<C>| matches!(entry.state, State::Running { .. } | State::Ending);
         self.entries.iter().filter(runs).count()
+    }
+
+    /// How many handlers have answered, or rejected their requests, since this was last asked.
+    pub fn take_handlers_ended(&mut self) -> u32 {
+        core::mem::take(&mut self.handlers_ended)
     }
 
     /// What was done so far.

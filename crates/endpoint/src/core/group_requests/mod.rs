@@ -22,7 +22,7 @@ mod sessions;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use petasos_base::Time;
+use petasos_base::{Clock, Time};
 use petasos_control::Epoch;
 use petasos_netio::{Origin, Route};
 use petasos_proto::given::{GivenNumbers, GivenStats, GivenTimes};
@@ -30,7 +30,7 @@ use petasos_proto::pairs::PAIR_BIT;
 use petasos_proto::taken::{
     Arrived, Asker, MembershipId, TakenConfig, TakenId, TakenRequests, TakenStats,
 };
-use petasos_proto::{ServerStats, SessionParams};
+use petasos_proto::{IdleBound, ServerStats, SessionParams};
 use petasos_seal::Cipher;
 use petasos_tls::{Holder, Identity};
 use petasos_wire::{FIRST_BYTES, RoutedPacket};
@@ -95,6 +95,9 @@ pub(crate) struct GroupRequests {
     strangers_bytes: usize,
     clients_max: usize,
     is_listed: bool,
+    /// What chooses how many requests to take, if that is not fixed, and its clock: idle time is
+    /// shorter than turns.
+    idle_bound: Option<Box<(IdleBound, Clock)>>,
 }
 
 impl GroupRequests {
@@ -113,6 +116,34 @@ impl GroupRequests {
             strangers_bytes: 0,
             clients_max: config.clients_max as usize,
             is_listed: false,
+            idle_bound: None,
+        }
+    }
+
+    /// A request's handler begins to run.
+    #[inline]
+    pub(crate) fn begin(&mut self, id: TakenId, now: Time) {
+        self.running = Some(id);
+        if let Some(idle) = self.idle_bound.as_deref_mut() {
+            idle.0.begin(now);
+        }
+    }
+
+    /// The turn is over: routers may be told to give another number of requests at a time.
+    #[cold]
+    fn choose_bound(&mut self) {
+        let Some((idle, clock)) = self.idle_bound.as_deref_mut() else { return };
+        if idle.turn_over(self.taken.take_handlers_ended(), clock.now()).is_some() {
+            self.tell_bound();
+        }
+    }
+
+    fn tell_bound(&mut self) {
+        let Some(bound) = self.idle_bound.as_deref().map(|(idle, _)| idle.bound()) else { return };
+        for membership in self.memberships.iter().flatten() {
+            if let Some(given) = self.taken.given(membership.id) {
+                given.set_n(bound);
+            }
         }
     }
 
@@ -294,6 +325,22 @@ impl<S> Core<S> {
         for id in memberships.map(|membership| membership.id).collect::<Vec<_>>() {
             self.leave_group(id);
         }
+    }
+
+    /// From now on the number of requests that the endpoint takes at a time follows its idle time,
+    /// or not.
+    pub(crate) fn set_idle_bound(&mut self, idle: Option<(IdleBound, Clock)>) {
+        let requests = self.group_requests_mut();
+        requests.taken.take_handlers_ended();
+        requests.idle_bound = idle.map(Box::new);
+        requests.tell_bound();
+        self.list_group_requests();
+    }
+
+    /// The number that idle time has led to, if it is followed.
+    pub(crate) fn idle_bound(&self) -> Option<u16> {
+        let idle = self.group_requests.as_deref()?.idle_bound.as_deref()?;
+        Some(idle.0.bound())
     }
 
     /// How many requests the endpoint takes at a time. 0: it drains.

@@ -168,6 +168,9 @@ impl<S> Core<S> {
         }
         let Core { group_requests, tx, .. } = self;
         let Some(requests) = group_requests.as_deref_mut() else { return };
+        if requests.idle_bound.is_some() {
+            requests.choose_bound();
+        }
         let GroupRequests { memberships, taken, .. } = requests;
         for membership in memberships.iter().flatten() {
             if let Some(joined) = membership.joined.as_deref()
