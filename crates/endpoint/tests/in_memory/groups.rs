@@ -56,30 +56,6 @@ fn plain_calls_to_the_session_are_calls_that_run_once() {
 }
 
 #[test]
-fn long_requests_and_responses_go_directly() {
-    let mut group = Grouped::new(3);
-    // One packet exactly, and one byte more; many packets; an answer of many packets.
-    for (tag, bytes) in [(1, PAYLOAD), (2, PAYLOAD + 1), (3, 100_000)] {
-        group.call(ECHO, &pattern(bytes), tag, WHOLE);
-        group.call(ECHO, &pattern(bytes), 10 + tag, ONCE);
-    }
-    group.call(LONG, &200_000u32.to_le_bytes(), 4, WHOLE);
-    group.call(LONG, &200_000u32.to_le_bytes(), 14, ONCE);
-    group.run_ms(400);
-    for (tag, bytes) in [(1, PAYLOAD), (2, PAYLOAD + 1), (3, 100_000)] {
-        assert_eq!(*group.outcome(tag), Ok(pattern(bytes)), "{bytes} bytes");
-        assert_eq!(*group.outcome(10 + tag), Ok(pattern(bytes)), "{bytes} bytes");
-    }
-    let long: Vec<u8> = (0..200_000).map(|at| at as u8).collect();
-    assert_eq!(group.outcome(4).as_ref(), Ok(&long));
-    assert_eq!(group.outcome(14).as_ref(), Ok(&long));
-    // Only the requests of one packet went whole.
-    let whole: u64 = group.members.iter().map(|it| it.endpoint.stats().taken.whole).sum();
-    assert_eq!((whole, group.handled()), (2, 8));
-    group.assert_quiet();
-}
-
-#[test]
 fn one_lost_or_repeated_packet_changes_nothing() {
     for fate in [Fate::IsLost, Fate::ArrivesTwice] {
         for (routing, bytes) in [(WHOLE, 30), (ONCE, 30), (ONCE, 5_000)] {

@@ -12,6 +12,7 @@ mod footprint;
 mod grouped;
 mod groups;
 mod groups_hostile;
+mod groups_long;
 mod groups_sealed;
 mod hooks;
 mod idle_time;

@@ -401,6 +401,11 @@ impl<B> ServerSession<B> {
         self.membership
     }
 
+    /// The packets that the client may have in flight (W26).
+    pub fn credits(&self) -> u32 {
+        self.credits.get()
+    }
+
     /// Requests whose handlers have not answered.
     pub fn running(&self) -> usize {
         self.slots.iter().filter(|slot| slot.phase == Phase::Running).count()

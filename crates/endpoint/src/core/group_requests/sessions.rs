@@ -3,7 +3,7 @@
 use petasos_buf::MsgBuf;
 use petasos_netio::Route;
 use petasos_proto::pairs::PAIR_BIT;
-use petasos_proto::taken::{Asker, Due, Part, Progress, SessionName, TakenId};
+use petasos_proto::taken::{Asker, Part, Progress, SessionName, TakenId};
 use petasos_proto::{RequestAction, ServerSession, SessionParams};
 use petasos_wire::{
     BITMAP_WORDS_MAX, Header, Kind, PAYLOAD_BYTES_MIN, Packet, RejectCode, WorkerBlock,
@@ -153,54 +153,6 @@ impl<S> Core<S> {
             .with_request(Kind::Reject, asker.request, 0)
             .with_server(asker.echo, code as u32, 0);
         self.push_bare_answer((asker.client, seal), block, header);
-    }
-
-    /// Sends what is due of requests, and the memberships' feedback (RT20).
-    #[inline(never)]
-    pub(crate) fn pump_group_requests(&mut self) {
-        let now = self.now;
-        let Some(requests) = self.group_requests.as_deref_mut() else { return };
-        requests.is_listed = false;
-        while let Some(requests) = self.group_requests.as_deref_mut()
-            && let Some(due) = requests.taken.poll_due(now)
-        {
-            self.on_due(due);
-        }
-        let Core { group_requests, tx, .. } = self;
-        let Some(requests) = group_requests.as_deref_mut() else { return };
-        if requests.idle_bound.is_some() {
-            requests.choose_bound();
-        }
-        let GroupRequests { memberships, taken, .. } = requests;
-        for membership in memberships.iter().flatten() {
-            if let Some(joined) = membership.joined.as_deref()
-                && let Some(given) = taken.given(membership.id)
-                && let Some(counts) = given.poll_feedback(now)
-            {
-                tx.push_bare(joined.feedback, joined.feedback(counts).header(), &[], None);
-            }
-        }
-        self.note_group_timers();
-    }
-
-    fn on_due(&mut self, due: Due<TakenOf>) {
-        match due {
-            Due::Ready { id, session, asker, is_running } => {
-                let of = self.group_requests_mut().taken.context(id).copied();
-                let of = of.expect("a request that is not over has its data");
-                if is_running {
-                    self.bind_running(id, &asker, session.tag, of);
-                }
-                let bound = self.group_requests_mut().session(id.index);
-                let credits = bound.map_or(1, |bound| bound.session.params().credits);
-                let header = Header::for_session(asker.pair, asker.pair_tag)
-                    .with_request(Kind::Ready, asker.request, 0)
-                    .with_server(asker.echo, is_running.into(), credits);
-                self.push_from_taken(id.index, session, header);
-            }
-            Due::Lapsed { id, code } => self.reject_bound(id, code),
-            Due::Gone { id, .. } => self.free_taken(id),
-        }
     }
 
     /// A request with a session will not run: says so, and drops what has arrived of it.
