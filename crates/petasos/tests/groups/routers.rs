@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use petasos_endpoint::TlsConfig;
 use petasos_endpoint::{Node, NodeConfig};
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_router_control::{Active, GroupSettings, RouterService};
+use petasos_router_control::{Active, GroupSettings, GroupSnapshot, RouterService};
 
 /// A router. Its clients and workers attach and join at `address`.
 pub struct Router {
     pub address: SocketAddr,
     // Ends before its node does.
-    _service: RouterService,
+    service: RouterService,
     _node: Node,
 }
 
@@ -65,7 +65,16 @@ impl Router {
         let service = RouterService::start_with_table(&node, io(), io(), settings);
         let service = service.expect("the settings are fine");
         let address = node.local_address().expect("it listens");
-        Router { address, _service: service, _node: node }
+        Router { address, service: service, _node: node }
+    }
+
+    pub fn snapshot(&self) -> GroupSnapshot {
+        let (tell, told) = std::sync::mpsc::channel();
+        self.service.operator().snapshot(move |now| {
+            // Nobody waits any more if the test has failed.
+            let _ = tell.send(now);
+        });
+        told.recv().expect("the router runs")
     }
 
     pub fn target(&self) -> String {
