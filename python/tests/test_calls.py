@@ -304,7 +304,8 @@ class Routed(Calls, unittest.IsolatedAsyncioTestCase):
         target = target or next(it for it in ROUTERS if it not in self.routers.values())
         server = petasos.aio.Server()
         server.listen("127.0.0.1:0")
-        server.join(target, **options)
+        # Calls wait for Python rather than in the router, which gives up after a second.
+        server.join(target, **{"bound": 4095, **options})
         flow.add_FlowServicer_to_server(its_servicer, server)
         await server.start()
         self.routers[server] = target
@@ -342,13 +343,12 @@ class Routed(Calls, unittest.IsolatedAsyncioTestCase):
         ]
         primary = petasos.Routing.to_primary()
         self.assertEqual({await self.who(primary) for _ in range(10)}, {"b"})
-        by_key, all_seen = petasos.Routing.by_key, set()
-        for key in range(20):
-            seen = [await self.who(by_key(b"%d" % key)) for _ in range(5)]
-            # While a worker's feedback is late, its keys may go to others.
-            self.assertGreaterEqual(max(map(seen.count, seen)), 3, seen)
-            all_seen.update(seen)
-        self.assertEqual(all_seen, {"a", "b", "c"})
+        keys = [petasos.Routing.by_key(b"%d" % key) for key in range(60)]
+        first, again = [[await self.who(key) for key in keys] for _ in range(2)]
+        # While a worker's feedback is late, its keys may go to others.
+        stay = sum(one == other for one, other in zip(first, again))
+        self.assertGreaterEqual(stay, 40, (first, again))
+        self.assertEqual(set(first), {"a", "b", "c"})
         anybody = petasos.Routing(is_idempotent=True, priority=15)
         all_seen = set()
         while len(all_seen) < 3:

@@ -41,7 +41,8 @@ pub struct World {
 
 pub fn service() -> *mut petasos_service {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let name = format!("echo-{:?}.proto", std::thread::current().id());
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    let name = format!("echo-{process}-{thread:?}.proto");
     std::fs::write(folder.join(&name), PROTO).expect("the file can be written");
     let (file, include) = (CString::new(name), CString::new(folder.to_str().expect("a text")));
     let (file, include) = (file.expect("no zeros"), include.expect("no zeros"));
