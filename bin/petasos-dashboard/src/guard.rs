@@ -9,10 +9,11 @@ use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN};
 use http::request::Request;
 use petasos_base::{SystemClock, Time};
 
-use crate::ROUTER_PAGE;
 use crate::secret::Secret;
 use crate::sessions::{Session, Sessions};
 
+/// Where the page of a router is.
+pub const ROUTER_PAGE: &str = "/router";
 /// The half of a session that the page keeps.
 const KEY: &str = "x-petasos-key";
 /// Whose page has made the browser ask: browsers say so, and pages cannot.

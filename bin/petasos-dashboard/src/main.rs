@@ -1,4 +1,4 @@
-//! `petasos dashboard`: a web page that shows the managed service of this host, and one that shows a
+//! `petasos dashboard`: a web page that shows the managed service of this host, and one for a
 //! router.
 //!
 //! A process of its own, so that the service has no web server: it watches the service as any
@@ -30,13 +30,11 @@ use petasos_cli::output;
 use petasos_web::{Limits, Tls};
 use serde_json::json;
 
-use guard::Guard;
+use guard::{Guard, ROUTER_PAGE};
 use history::History;
 use secret::Secret;
 use site::Site;
 
-/// Where the page of a router is.
-const ROUTER_PAGE: &str = "/router";
 /// What those who look may take.
 const LIMITS: Limits = Limits {
     connections_max: 64,

@@ -10,8 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVal
 use http::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use crate::ROUTER_PAGE;
-use crate::guard::{Guard, Refusal};
+use crate::guard::{Guard, ROUTER_PAGE, Refusal};
 use crate::history::History;
 
 const HTML: &str = "text/html; charset=utf-8";

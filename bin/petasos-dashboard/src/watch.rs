@@ -1,4 +1,5 @@
-//! Follows the service, or a router: a stream of all that there is to see, begun again when it ends.
+//! Follows the service, or a router: a stream of all that there is to see, begun again whenever it
+//! ends.
 
 use std::time::Duration;
 
