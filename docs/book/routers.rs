@@ -1,4 +1,6 @@
-//! A router for the chapter on groups. A deployment has `petasos-router`.
+//! A router for the chapter on groups, and for tests of other packages. A deployment has
+//! `petasos-router`.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -20,12 +22,19 @@ impl Router {
     /// # Panics
     /// If loopback has no ports.
     pub fn start(service: &str) -> Router {
+        let services = vec![service.to_owned()];
+        Router::with(GroupSettings { services, ..GroupSettings::default() })
+    }
+
+    /// A router of a group with these settings.
+    ///
+    /// # Panics
+    /// If loopback has no ports, or the settings are wrong.
+    pub fn with(settings: GroupSettings) -> Router {
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let node = Node::start(NodeConfig { listen: Some(local), ..NodeConfig::default() });
         let node = node.expect("loopback has ports");
         let io = || UdpIo::bind(local, UdpConfig::default()).expect("loopback has ports");
-        let services = vec![service.to_owned()];
-        let settings = GroupSettings { services, ..GroupSettings::default() };
         let service = RouterService::start_with_table(&node, io(), io(), settings);
         Router { _service: service.expect("the settings are right"), node }
     }

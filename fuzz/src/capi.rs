@@ -51,6 +51,8 @@ fn begin() -> World {
         calls_max: 64,
         tls: null(),
         plaintext: false,
+        joins: null(),
+        join_count: 0,
     };
     let (mut service, mut server) = (null_mut(), null_mut());
     let (mut channel, mut client) = (null_mut(), null_mut());
@@ -142,7 +144,19 @@ impl Scene<'_> {
             (self.world.client, u64::from(timeout_us) * 100, null_mut());
         // SAFETY: handles are valid, and the bytes live until the call returns.
         let code = unsafe {
-            petasos_call_start(client, method, request, length, timeout_us, metadata, &mut call)
+            if given {
+                let (key, key_length) = data(input.short());
+                let (policy, priority) = (u32::from(input.u8() % 4), input.u8() % 20);
+                let (struct_bytes, is_idempotent) = (size_of::<petasos_routing>(), input.bool());
+                let routing = petasos_routing {
+                    struct_bytes, policy, priority, is_idempotent, key, key_length,
+                };
+                petasos_call_start_routed(
+                    client, method, request, length, timeout_us, metadata, &routing, &mut call,
+                )
+            } else {
+                petasos_call_start(client, method, request, length, timeout_us, metadata, &mut call)
+            }
         };
         if code == PETASOS_OK {
             self.calls.push(call);

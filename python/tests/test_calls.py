@@ -18,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "examples"
 #: A folder with files in PEM for several names, all of one authority, if there is one.
 CERTIFICATES = os.environ.get("PETASOS_TEST_CERTIFICATES")
+#: Routers of groups that serve `flow.Flow`, as targets, if there are some.
+ROUTERS = os.environ.get("PETASOS_TEST_ROUTERS", "").split()
 
 PROTO = """
 syntax = "proto3";
@@ -126,17 +128,22 @@ class Calls:
 
     async def asyncSetUp(self):
         self.servicer = servicer()
-        self.server = petasos.aio.Server()
-        self.server.listen("127.0.0.1:0")
-        self.server.listen_grpc("127.0.0.1:0")
-        flow.add_FlowServicer_to_server(self.servicer, self.server)
-        await self.server.start()
+        self.server = await self.serve(self.servicer)
         self.channel = petasos.aio.Channel(self.target())
         self.stub = flow.FlowStub(self.channel)
 
     async def asyncTearDown(self):
         await self.channel.close()
         await self.server.stop()
+
+    async def serve(self, its_servicer):
+        """A server that takes calls."""
+        server = petasos.aio.Server()
+        server.listen("127.0.0.1:0")
+        server.listen_grpc("127.0.0.1:0")
+        flow.add_FlowServicer_to_server(its_servicer, server)
+        await server.start()
+        return server
 
     async def fails(self, awaitable):
         """The error of a call that fails."""
@@ -255,16 +262,13 @@ class Calls:
         self.assertEqual(answers, list(range(200)))
 
     async def test_handlers_that_are_missing_are_unimplemented(self):
-        server = petasos.aio.Server()
-        server.listen("127.0.0.1:0")
-        server.listen_grpc("127.0.0.1:0")
-        flow.add_FlowServicer_to_server(flow.FlowServicer(), server)
-        async with server:
-            stub = flow.FlowStub(petasos.aio.Channel(self.target(server)))
-            error = await self.fails(stub.Echo(pb.Chunk()))
-            self.assertEqual(error.code(), StatusCode.UNIMPLEMENTED)
-            error = await self.fails(stub.Produce(pb.Chunk()).read())
-            self.assertEqual(error.code(), StatusCode.UNIMPLEMENTED)
+        server = await self.serve(flow.FlowServicer())
+        stub = flow.FlowStub(petasos.aio.Channel(self.target(server)))
+        error = await self.fails(stub.Echo(pb.Chunk()))
+        self.assertEqual(error.code(), StatusCode.UNIMPLEMENTED)
+        error = await self.fails(stub.Produce(pb.Chunk()).read())
+        self.assertEqual(error.code(), StatusCode.UNIMPLEMENTED)
+        await server.stop()
 
     async def test_a_server_that_stops_lets_calls_finish(self):
         waiting = asyncio.ensure_future(self.stub.Echo(pb.Chunk(text="wait")).read())
@@ -286,6 +290,119 @@ class Grpc(Calls, unittest.IsolatedAsyncioTestCase):
 
     def target(self, server=None):
         return f"grpc://127.0.0.1:{(server or self.server).grpc_port}"
+
+
+@unittest.skipUnless(ROUTERS, "PETASOS_TEST_ROUTERS names no routers")
+class Routed(Calls, unittest.IsolatedAsyncioTestCase):
+    """To groups of workers; each server is one of its own."""
+
+    async def asyncSetUp(self):
+        self.routers = {}
+        await super().asyncSetUp()
+
+    async def serve(self, its_servicer, target=None, **options):
+        target = target or next(it for it in ROUTERS if it not in self.routers.values())
+        server = petasos.aio.Server()
+        server.listen("127.0.0.1:0")
+        # Calls wait for Python rather than in the router, which gives up after a second.
+        server.join(target, **{"bound": 4095, **options})
+        flow.add_FlowServicer_to_server(its_servicer, server)
+        await server.start()
+        self.routers[server] = target
+        await self.until(lambda: server.joined() == [True])
+        return server
+
+    async def until(self, holds):
+        async def wait():
+            while not holds():
+                await asyncio.sleep(0.005)
+
+        await asyncio.wait_for(wait(), 60)
+
+    def target(self, server=None):
+        return self.routers[server or self.server]
+
+    def named(self, name):
+        """A servicer that answers with a name."""
+
+        class Named(flow.FlowServicer):
+            async def Echo(self, request, context):
+                return pb.Chunk(text=name)
+
+        return Named()
+
+    async def who(self, routing=None):
+        return (await self.stub.Echo(pb.Chunk(), timeout=60, routing=routing)).text
+
+    async def test_calls_go_to_the_primary_by_a_key_or_to_anybody(self):
+        target = self.target()
+        await self.server.stop()
+        servers = [
+            await self.serve(self.named(name), target, **options)
+            for name, options in [("a", {}), ("b", {"primary": True, "bound": 8}), ("c", {})]
+        ]
+        primary = petasos.Routing.to_primary()
+        self.assertEqual({await self.who(primary) for _ in range(10)}, {"b"})
+        keys = [petasos.Routing.by_key(b"%d" % key) for key in range(60)]
+        first, again = [[await self.who(key) for key in keys] for _ in range(2)]
+        # While a worker's feedback is late, its keys may go to others.
+        stay = sum(one == other for one, other in zip(first, again))
+        self.assertGreaterEqual(stay, 40, (first, again))
+        self.assertEqual(set(first), {"a", "b", "c"})
+        anybody = petasos.Routing(is_idempotent=True, priority=15)
+        all_seen = set()
+        while len(all_seen) < 3:
+            all_seen.add(await self.who(anybody))
+        for server in servers:
+            await server.stop()
+
+    async def test_a_router_whose_queue_is_full_says_so(self):
+        target = os.environ["PETASOS_TEST_NARROW_ROUTER"]
+        server = await self.serve(servicer(), target)
+        async with petasos.aio.Channel(target) as channel:
+            stub = flow.FlowStub(channel)
+            held = [stub.Echo(pb.Chunk(text="wait")) for _ in range(5)]
+            reading = [asyncio.ensure_future(call.read()) for call in held]
+            # The worker has one, and one waits in the router: there is no place for three.
+            done = set()
+            while len(done) < 3:
+                done, _ = await asyncio.wait(reading, timeout=60, return_when="FIRST_COMPLETED")
+                self.assertTrue(done)
+                await asyncio.sleep(0.005)
+            for failed in (task.exception() for task in done):
+                self.assertEqual(failed.code(), StatusCode.RESOURCE_EXHAUSTED)
+                self.assertIn("the queue of the group's router is full", failed.details())
+            for call, task in zip(held, reading):
+                if task not in done:
+                    call.cancel()
+                    self.assertEqual((await self.fails(task)).code(), StatusCode.CANCELLED)
+        await server.stop()
+
+    async def test_what_is_wrong_with_groups_is_told(self):
+        wrong = petasos.Routing(petasos.RoutePolicy.ANY, b"key")
+        with self.assertRaises(RpcError) as caught:
+            self.stub.Echo(pb.Chunk(), routing=wrong)
+        self.assertEqual(caught.exception.code(), StatusCode.INVALID_ARGUMENT)
+        with self.assertRaises(ValueError):
+            self.stub.Echo(pb.Chunk(), routing=petasos.Routing(priority=-1))
+        server = petasos.aio.Server()
+        with self.assertRaises(ValueError):
+            server.join(self.target(), bound=0)
+        server.join("petasos://127.0.0.1:7000")
+        server.listen("127.0.0.1:0")
+        flow.add_FlowServicer_to_server(servicer(), server)
+        with self.assertRaises(RpcError) as caught:
+            await server.start()
+        self.assertEqual(caught.exception.code(), StatusCode.INVALID_ARGUMENT)
+
+    async def test_routers_that_refuse_are_told(self):
+        server = petasos.aio.Server()
+        server.listen("127.0.0.1:0")
+        server.join(os.environ["PETASOS_TEST_OTHER_ROUTER"])
+        flow.add_FlowServicer_to_server(servicer(), server)
+        async with server:
+            await self.until(lambda: isinstance(server.joined()[0], RpcError))
+            self.assertIn("hello.Greeter", server.joined()[0].details())
 
 
 class Compiler(unittest.TestCase):
@@ -395,6 +512,35 @@ class Examples(unittest.TestCase):
                     target = f"{scheme}://127.0.0.1:{port}"
                     out = self.run_example(environment, "greeter.py", "call", target, "Ada", "Bo")
                     self.assertEqual(out, "Hello, Ada\nHello, Ada\nHello, Bo\n")
+                server.stdin.close()
+                self.assertEqual(server.wait(60), 0)
+
+    @unittest.skipUnless(ROUTERS, "PETASOS_TEST_OTHER_ROUTER names no router")
+    def test_greeters_of_a_group(self):
+        target = os.environ["PETASOS_TEST_OTHER_ROUTER"]
+        with tempfile.TemporaryDirectory() as folder:
+            environment = self.made(folder)
+            command = [sys.executable, "greeter.py", "serve", "--join", target]
+            command += ["--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+            with subprocess.Popen(
+                command,
+                env=environment,
+                cwd=EXAMPLES,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as server:
+                server.stdout.readline()
+                calling = [sys.executable, "greeter.py", "call", target, "Ada", "Bo"]
+                # It joins once it has started.
+                for _ in range(100):
+                    called = subprocess.run(
+                        calling, env=environment, cwd=EXAMPLES, capture_output=True, text=True
+                    )
+                    if "UNAVAILABLE" not in called.stderr:
+                        break
+                self.assertEqual(called.stderr, "")
+                self.assertEqual(called.stdout, "Hello, Ada\nHello, Ada\nHello, Bo\n")
                 server.stdin.close()
                 self.assertEqual(server.wait(60), 0)
 

@@ -12,6 +12,8 @@ use petasos_base::{SystemClock, Time};
 use crate::secret::Secret;
 use crate::sessions::{Session, Sessions};
 
+/// Where the page of a router is.
+pub const ROUTER_PAGE: &str = "/router";
 /// The half of a session that the page keeps.
 const KEY: &str = "x-petasos-key";
 /// Whose page has made the browser ask: browsers say so, and pages cannot.
@@ -68,8 +70,9 @@ impl Guard {
         }
         let word =
             |name: &str| request.headers().get(name).map_or(b"".as_slice(), |it| it.as_bytes());
-        // A link may lead to the page, which shows nothing by itself.
-        let is_link = word(MODE) == b"navigate" && request.uri().path() == "/";
+        // A link may lead to a page, which shows nothing by itself.
+        let is_page = matches!(request.uri().path(), "/" | ROUTER_PAGE);
+        let is_link = word(MODE) == b"navigate" && is_page;
         match word(SITE) {
             b"" | b"same-origin" | b"none" => Ok(()),
             _ if is_link => Ok(()),
@@ -212,7 +215,7 @@ mod tests {
         assert_eq!(hear("/session", &[("origin", "http://localhost:9470")]), Ok(()));
         for site in ["cross-site", "same-site", "nonsense"] {
             let link = [("sec-fetch-site", site), ("sec-fetch-mode", "navigate")];
-            assert_eq!(hear("/", &link), Ok(()));
+            assert_eq!((hear("/", &link), hear(ROUTER_PAGE, &link)), (Ok(()), Ok(())));
             assert_eq!(hear("/api/state", &link), Err(Refusal::Site));
             let fetched = [("sec-fetch-site", site), ("sec-fetch-mode", "no-cors")];
             assert_eq!(hear("/", &fetched), Err(Refusal::Site));

@@ -1,4 +1,5 @@
-//! `petasos dashboard`: a web page that shows the managed service of this host.
+//! `petasos dashboard`: a web page that shows the managed service of this host, and one for a
+//! router.
 //!
 //! A process of its own, so that the service has no web server: it watches the service as any
 //! viewer may (`WatchOverview`), keeps the last minutes, and serves them (ADR 26). It never calls
@@ -7,6 +8,7 @@
 
 mod guard;
 mod history;
+mod router_view;
 mod secret;
 mod sessions;
 mod site;
@@ -21,13 +23,14 @@ use std::time::Duration;
 
 use clap::Parser;
 use http::Request;
+use petasos_admin::DEFAULT_ROUTER_SOCKET;
 use petasos_cli::admin::{self, ServiceArgs};
 use petasos_cli::failed::Failed;
 use petasos_cli::output;
 use petasos_web::{Limits, Tls};
 use serde_json::json;
 
-use guard::Guard;
+use guard::{Guard, ROUTER_PAGE};
 use history::History;
 use secret::Secret;
 use site::Site;
@@ -43,12 +46,17 @@ const LIMITS: Limits = Limits {
 };
 
 /// Serve a web page that shows the managed service of this host: who calls whom, rates, latencies,
-/// datapaths, policies. It changes nothing.
+/// datapaths, policies; and one that shows a router's groups. It changes nothing.
 #[derive(Parser)]
 #[command(name = "petasos dashboard", bin_name = "petasos dashboard", version)]
 struct Cli {
     #[command(flatten)]
     service: ServiceArgs,
+    /// Show a router as well, whose socket for operators this is [default, without a path:
+    /// /run/petasos-router/admin.sock].
+    #[arg(long, value_name = "PATH", num_args = 0..=1,
+        default_missing_value = DEFAULT_ROUTER_SOCKET)]
+    router: Option<PathBuf>,
     /// Where the page is served.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9470")]
     listen: SocketAddr,
@@ -94,8 +102,11 @@ fn serve(args: &Cli) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed)?;
     let history = Arc::new(History::new());
+    let router = args.router.as_ref().map(|path| (args.service.at(path.clone()), History::new()));
+    let router = router.map(|(router, history)| (router, Arc::new(history)));
     let guard = Guard::new(token.clone(), args.host.clone(), tls.is_some());
-    let site = Arc::new(Site::new(guard, history.clone()));
+    let routed = router.as_ref().map(|(_, history)| history.clone());
+    let site = Arc::new(Site::new(guard, history.clone(), routed));
     let answer = move |request: Request<()>| {
         let site = site.clone();
         async move { site.answer(&request) }
@@ -105,10 +116,14 @@ fn serve(args: &Cli) -> Result<(), Failed> {
     drop(entered);
     args.tell(address, tls.is_some(), &token)?;
     std::thread::scope(|scope| {
-        // A thread of its own waits for the service.
-        let watching = std::thread::Builder::new().name("petasos-watch".to_owned());
-        let follow = || watch::follow(&args.service, &history);
-        watching.spawn_scoped(scope, follow).map_err(failed)?;
+        // Threads of their own wait for the service and the router.
+        let watching = || std::thread::Builder::new().name("petasos-watch".to_owned());
+        let follow = || watch::follow_service(&args.service, &history);
+        watching().spawn_scoped(scope, follow).map_err(failed)?;
+        if let Some((router, history)) = &router {
+            let follow = || watch::follow_router(router, history);
+            watching().spawn_scoped(scope, follow).map_err(failed)?;
+        }
         runtime.block_on(petasos_web::serve(listener, tls, LIMITS, answer));
         Ok(())
     })
@@ -135,15 +150,19 @@ impl Cli {
     /// Says where the page is. A token that nobody has given is told here, and only here.
     fn tell(&self, address: SocketAddr, is_tls: bool, token: &Secret) -> Result<(), Failed> {
         let scheme = if is_tls { "https" } else { "http" };
-        let mut url = format!("{scheme}://{address}/");
-        if self.token_file.is_none() {
+        let shown = match self.token_file {
             // What is behind a `#` is not sent, nor logged, by anybody.
-            url = format!("{url}#token={}", token.text());
-        }
-        let line = match self.service.json {
-            true => json!({ "url": url }).to_string(),
-            false => format!("dashboard at {url}"),
+            None => format!("#token={}", token.text()),
+            Some(_) => String::new(),
         };
-        Ok(output::answer(line.as_bytes())?)
+        let url = format!("{scheme}://{address}/{shown}");
+        let router = self.router.is_some();
+        let router = router.then(|| format!("{scheme}://{address}{ROUTER_PAGE}{shown}"));
+        let text = match (self.service.json, router) {
+            (true, router) => json!({ "url": url, "router_url": router }).to_string(),
+            (false, Some(router)) => format!("dashboard at {url}\nrouter at {router}"),
+            (false, None) => format!("dashboard at {url}"),
+        };
+        Ok(output::answer(text.as_bytes())?)
     }
 }

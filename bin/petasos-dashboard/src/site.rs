@@ -2,6 +2,7 @@
 //!
 //! The page itself is the same for everybody and needs no token; what it shows it asks for.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVal
 use http::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use crate::guard::{Guard, Refusal};
+use crate::guard::{Guard, ROUTER_PAGE, Refusal};
 use crate::history::History;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -21,17 +22,28 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// A file of the page: its path, its type, and what is in it.
 type File = (&'static str, &'static str, &'static str);
 
-const FILES: [File; 9] = [
+const FILES: [File; 12] = [
     ("/", HTML, include_str!("page/index.html")),
+    (ROUTER_PAGE, HTML, include_str!("page/router.html")),
     ("/style.css", CSS, include_str!("page/style.css")),
     ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
     ("/app.js", JAVASCRIPT, include_str!("page/app.js")),
     ("/charts.js", JAVASCRIPT, include_str!("page/charts.js")),
     ("/format.js", JAVASCRIPT, include_str!("page/format.js")),
+    ("/router.js", JAVASCRIPT, include_str!("page/router.js")),
+    ("/shell.js", JAVASCRIPT, include_str!("page/shell.js")),
     ("/state.js", JAVASCRIPT, include_str!("page/state.js")),
     ("/tables.js", JAVASCRIPT, include_str!("page/tables.js")),
     ("/topology.js", JAVASCRIPT, include_str!("page/topology.js")),
 ];
+
+/// The link to the router's page, as it is in the file, and as it is shown.
+const HIDDEN_LINK: &str = r#"<a href="/router" hidden>"#;
+/// See [`HIDDEN_LINK`].
+const LINK: &str = r#"<a href="/router">"#;
+
+/// Said by a dashboard that shows no router.
+const NO_ROUTER: &str = "no router is shown here; --router PATH shows one\n";
 
 /// What every answer has. Scripts and styles come from here only, none is inline, and no text
 /// becomes markup (Trusted Types, where browsers have them).
@@ -53,12 +65,13 @@ const ALWAYS: [(&str, &str); 7] = [
 /// The page, and what it shows.
 pub struct Site {
     guard: Guard,
-    history: Arc<History>,
+    service: Arc<History>,
+    router: Option<Arc<History>>,
 }
 
 impl Site {
-    pub fn new(guard: Guard, history: Arc<History>) -> Site {
-        Site { guard, history }
+    pub fn new(guard: Guard, service: Arc<History>, router: Option<Arc<History>>) -> Site {
+        Site { guard, service, router }
     }
 
     /// Answers a request.
@@ -83,7 +96,9 @@ impl Site {
         let (method, path) = (request.method(), request.uri().path());
         if let Some((_, kind, contents)) = FILES.iter().find(|(at, ..)| *at == path) {
             return match *method {
-                Method::GET | Method::HEAD => with(StatusCode::OK, kind, contents.as_bytes()),
+                Method::GET | Method::HEAD => {
+                    with(StatusCode::OK, kind, self.shown(contents).as_bytes())
+                }
                 _ => text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n"),
             };
         }
@@ -93,9 +108,20 @@ impl Site {
                 self.guard.end(request.headers());
                 text(StatusCode::OK, "")
             }
-            (&Method::GET, "/api/state") => self.state(request),
-            (_, "/session" | "/api/state") => text(StatusCode::METHOD_NOT_ALLOWED, "not so\n"),
+            (&Method::GET, "/api/state") => self.state(request, Some(&self.service)),
+            (&Method::GET, "/api/router") => self.state(request, self.router.as_deref()),
+            (_, "/session" | "/api/state" | "/api/router") => {
+                text(StatusCode::METHOD_NOT_ALLOWED, "not so\n")
+            }
             _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
+        }
+    }
+
+    /// A file of the page, with the link to the router's page if there is a router.
+    fn shown(&self, contents: &'static str) -> Cow<'static, str> {
+        match self.router {
+            Some(_) => contents.replace(HIDDEN_LINK, LINK).into(),
+            None => contents.into(),
         }
     }
 
@@ -108,17 +134,18 @@ impl Site {
         answer
     }
 
-    /// `GET /api/state?since=SEQUENCE`: see [`History::since`].
-    fn state(&self, request: &Request<()>) -> Response<Bytes> {
+    /// `GET /api/state?since=SEQUENCE`, or `/api/router`: see [`History::since`].
+    fn state(&self, request: &Request<()>, of: Option<&History>) -> Response<Bytes> {
         if !self.guard.knows(request.headers()) {
             return unknown();
         }
+        let Some(history) = of else { return text(StatusCode::NOT_FOUND, NO_ROUTER) };
         let query = request.uri().query().unwrap_or_default();
         let since = query.split('&').find_map(|pair| pair.strip_prefix("since="));
         let Ok(since) = since.unwrap_or("0").parse() else {
             return text(StatusCode::BAD_REQUEST, "since=SEQUENCE, of the last answer\n");
         };
-        with(StatusCode::OK, JSON, self.history.since(since).as_bytes())
+        with(StatusCode::OK, JSON, history.since(since).as_bytes())
     }
 }
 
@@ -152,13 +179,15 @@ mod tests {
     #[test]
     fn every_answer_has_the_policies_of_the_page() {
         let guard = Guard::new(Secret::new(), Vec::new(), false);
-        let site = Site::new(guard, Arc::new(History::new()));
+        let site = Site::new(guard, Arc::new(History::new()), None);
         for (method, target, host, status) in [
             ("GET", "/", "localhost", 200),
             ("HEAD", "/app.js", "localhost", 200),
             ("POST", "/app.js", "localhost", 405),
             ("GET", "/app.js/", "localhost", 404),
             ("GET", "/api/state", "localhost", 401),
+            ("GET", "/api/router", "localhost", 401),
+            ("PUT", "/api/router", "localhost", 405),
             ("POST", "/session", "localhost", 401),
             ("GET", "/", "evil.example", 421),
         ] {

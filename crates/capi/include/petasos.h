@@ -29,7 +29,16 @@
 // The version of this interface. It grows with each change that programs can notice. A program
 // that was built for a smaller version still works, with one exception: since version 2,
 // unencrypted gRPC beyond this host must be allowed explicitly.
-#define PETASOS_ABI_VERSION 2
+#define PETASOS_ABI_VERSION 3
+
+// To any worker, by the policy of the group. Since version 3.
+#define PETASOS_ROUTE_ANY 0
+
+// To the worker that has joined as primary. Since version 3.
+#define PETASOS_ROUTE_PRIMARY 1
+
+// To the same worker as other calls with the same key, while its load allows. Since version 3.
+#define PETASOS_ROUTE_KEY 2
 
 // One request, one response.
 #define PETASOS_UNARY 0
@@ -139,11 +148,11 @@ typedef struct {
     bool wait_for_ready;
     // gRPC's service config as JSON, or null.
     const char *service_config;
-    // For `grpcs://`, and for `petasos://` beyond loopback or with servers that require it; or
-    // null. Since version 2.
+    // For `grpcs://`, and for `petasos://` and `router://` beyond loopback or with servers and
+    // routers that require it; or null. Since version 2.
     const petasos_tls_options *tls;
-    // Allows unencrypted `petasos://` and `grpc://` beyond this host, where everybody in the
-    // network can listen and call. Since version 2.
+    // Allows unencrypted `petasos://`, `router://` and `grpc://` beyond this host, where everybody
+    // in the network can listen and call. Since version 2.
     bool plaintext;
 } petasos_channel_options;
 
@@ -154,6 +163,23 @@ typedef struct {
     // The number of bytes.
     size_t length;
 } petasos_slice;
+
+// How a server joins a group of workers: the group's routers give it calls. Zeros in all fields
+// but `struct_bytes` are the defaults; the target is required. Since version 3.
+typedef struct {
+    // `sizeof(petasos_join_options)`: later versions may have more fields.
+    size_t struct_bytes;
+    // The group's routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8.
+    const char *target;
+    // How many requests each loop takes at a time from each router, at most 4095; 0 means 16. The
+    // router's policy may give fewer.
+    uint16_t bound;
+    // The part of the requests that each loop gets, compared with that of other workers; 0 means
+    // 100.
+    uint16_t weight;
+    // Joins as primary, for calls that are routed to that one.
+    bool is_primary;
+} petasos_join_options;
 
 // The options of a server. Zeros in all fields but `struct_bytes` are the defaults; at least one
 // address is required.
@@ -174,6 +200,11 @@ typedef struct {
     // Allows both ports to be unencrypted beyond loopback, where everybody in the network can
     // listen and call. Since version 2.
     bool plaintext;
+    // The groups of workers that the server joins; it must have an address for Petasos, at which
+    // the groups' routers dial it. Since version 3.
+    const petasos_join_options *const *joins;
+    // The number of groups. Since version 3.
+    size_t join_count;
 } petasos_server_options;
 
 // A method of a service that is described by names.
@@ -183,6 +214,24 @@ typedef struct {
     // The kind: PETASOS_UNARY, …
     uint32_t kind;
 } petasos_method;
+
+// How a call to a group of workers is routed. Zeros in all fields but `struct_bytes` are the
+// defaults: it runs at most once, on any worker. Since version 3.
+typedef struct {
+    // `sizeof(petasos_routing)`: later versions may have more fields.
+    size_t struct_bytes;
+    // PETASOS_ROUTE_ANY, …
+    uint32_t policy;
+    // What waits in the router goes in this order, the greatest first: 0 to 15.
+    uint8_t priority;
+    // The call may run more than once, whatever the schema of its method says. It then goes to a
+    // worker at once, and is sent again if its worker fails.
+    bool is_idempotent;
+    // The key, for PETASOS_ROUTE_KEY only.
+    const uint8_t *key;
+    // The number of the key's bytes.
+    size_t key_length;
+} petasos_routing;
 
 // Success.
 #define PETASOS_OK 0
@@ -257,25 +306,6 @@ uint32_t petasos_abi_version(void);
 // # Safety
 // The pointer is null, or the bytes came from this library and are not in use.
 void petasos_bytes_free(petasos_bytes *bytes);
-
-// Starts a call of a method, whose name is given without its service. The call has started when
-// this returns.
-//
-// `request` is the only request for methods that take one. For others it must be empty, and
-// requests follow with petasos_call_send. `timeout_us` is the timeout of the call; 0 means the
-// channel's default. `metadata` is sent with the request, and may be null. Free the call with
-// petasos_call_free.
-//
-// # Safety
-// The client is valid, the name ends with a zero, `length` bytes are at `request`, the metadata
-// are null or valid, and `call` is writable.
-petasos_code petasos_call_start(const petasos_client *client,
-                                const char *method,
-                                const uint8_t *request,
-                                size_t length,
-                                uint64_t timeout_us,
-                                const petasos_metadata *metadata,
-                                petasos_call **call);
 
 // Starts to send a message, which is copied. PETASOS_FAILED_PRECONDITION if the previous message
 // is not sent yet, or if the method allows no message. A handler of a method with one response
@@ -372,8 +402,9 @@ petasos_code petasos_call_cancel(const petasos_call *call);
 // It is null, or belongs to the program and is not in use.
 void petasos_call_free(petasos_call *call);
 
-// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`. It
-// connects when the first call needs it. Free it with petasos_channel_free. `options` may be null.
+// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`, or
+// to a group of workers by its routers, `router://HOST:PORT[,HOST:PORT…]`. It connects when the
+// first call needs it. Free it with petasos_channel_free. `options` may be null.
 //
 // # Safety
 // Texts end with zeros; `options` is null or valid; `channel` is writable.
@@ -581,6 +612,15 @@ uint16_t petasos_server_port(const petasos_server *server);
 // The server is null or valid.
 uint16_t petasos_server_grpc_port(const petasos_server *server);
 
+// Whether a server is a member at one of the routers of its groups, counted from 0 in the order of
+// their addresses. PETASOS_OK if all its loops are, PETASOS_PENDING if a router has not answered
+// yet, PETASOS_END if there is no such router. PETASOS_UNAVAILABLE if a router cannot be reached
+// or has refused; petasos_last_error has the reason. The server keeps asking. Since version 3.
+//
+// # Safety
+// The server is valid.
+petasos_code petasos_server_joined(const petasos_server *server, size_t router_index);
+
 // Accepts the next call. Waits for at most `timeout_us` microseconds (0 returns at once, a
 // negative value waits without limit). Answer the call with petasos_call_finish, and free it with
 // petasos_call_free. PETASOS_TIMED_OUT if there is no call, PETASOS_END once the server has ended.
@@ -657,6 +697,40 @@ petasos_code petasos_compile(const char *const *files,
                              const char *const *includes,
                              size_t include_count,
                              petasos_bytes *descriptors);
+
+// Starts a call of a method, whose name is given without its service. The call has started when
+// this returns.
+//
+// `request` is the only request for methods that take one. For others it must be empty, and
+// requests follow with petasos_call_send. `timeout_us` is the timeout of the call; 0 means the
+// channel's default. `metadata` is sent with the request, and may be null. Free the call with
+// petasos_call_free.
+//
+// # Safety
+// The client is valid, the name ends with a zero, `length` bytes are at `request`, the metadata
+// are null or valid, and `call` is writable.
+petasos_code petasos_call_start(const petasos_client *client,
+                                const char *method,
+                                const uint8_t *request,
+                                size_t length,
+                                uint64_t timeout_us,
+                                const petasos_metadata *metadata,
+                                petasos_call **call);
+
+// Like petasos_call_start, and says how a call to a group of workers (`router://…`) is routed.
+// `routing` may be null, and has no effect on other calls: not on streams, whose worker the router
+// names, nor on calls to other targets. Since version 3.
+//
+// # Safety
+// As for petasos_call_start; `routing` is null or valid, with its key.
+petasos_code petasos_call_start_routed(const petasos_client *client,
+                                       const char *method,
+                                       const uint8_t *request,
+                                       size_t length,
+                                       uint64_t timeout_us,
+                                       const petasos_metadata *metadata,
+                                       const petasos_routing *routing,
+                                       petasos_call **call);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,21 +1,17 @@
 //! Calls: operations of callers and handlers.
 
-use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use petasos::rt::MethodKind;
+use petasos::Status;
 use petasos::untyped::Payload;
-use petasos::{Metadata, Request, Status};
 
 use crate::bytes::petasos_bytes;
-use crate::channel::petasos_client;
 use crate::failure::{PETASOS_END, PETASOS_OK, contained, guarded, petasos_code};
 use crate::handling::Handling;
-use crate::metadata::{copied, petasos_metadata};
+use crate::metadata::petasos_metadata;
 use crate::notifier::{For, Notifier, petasos_waker};
-use crate::parts::{Parts, Receiving, Sending};
+use crate::parts::Parts;
 use crate::{pointer, wait};
 
 /// A call: a caller's, from petasos_call_start, or a handler's, from petasos_server_accept.
@@ -96,79 +92,6 @@ impl Drop for petasos_call {
     fn drop(&mut self) {
         self.notifier.clear();
     }
-}
-
-/// Starts a call of a method, whose name is given without its service. The call has started when
-/// this returns.
-///
-/// `request` is the only request for methods that take one. For others it must be empty, and
-/// requests follow with petasos_call_send. `timeout_us` is the timeout of the call; 0 means the
-/// channel's default. `metadata` is sent with the request, and may be null. Free the call with
-/// petasos_call_free.
-///
-/// # Safety
-/// The client is valid, the name ends with a zero, `length` bytes are at `request`, the metadata
-/// are null or valid, and `call` is writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn petasos_call_start(
-    client: *const petasos_client,
-    method: *const c_char,
-    request: *const u8,
-    length: usize,
-    timeout_us: u64,
-    metadata: *const petasos_metadata,
-    call: *mut *mut petasos_call,
-) -> petasos_code {
-    guarded(|| {
-        // SAFETY: the caller's promises.
-        let (to, client, method, request, metadata) = unsafe {
-            (
-                pointer::out(call)?,
-                pointer::shared(client, "the client")?,
-                pointer::text(method, "the method's name")?,
-                pointer::slice(request, length)?,
-                copied(metadata),
-            )
-        };
-        let timeout = (timeout_us > 0).then(|| Duration::from_micros(timeout_us));
-        let parts = begin(client, method, request, timeout, metadata)?;
-        *to = pointer::give(petasos_call::new(parts, Arc::default(), None));
-        Ok(PETASOS_OK)
-    })
-}
-
-fn begin(
-    client: &petasos_client,
-    method: &str,
-    request: &[u8],
-    timeout: Option<Duration>,
-    metadata: Metadata,
-) -> Result<Parts, Status> {
-    let client = client.get();
-    let unknown = || Status::unimplemented(format!("the service has no method `{method}`"));
-    let kind = client.method(method).ok_or_else(unknown)?.kind;
-    let none = "the kind was looked up";
-    if matches!(kind, MethodKind::Unary | MethodKind::ServerStreaming) {
-        let mut asked = Request::new(Payload::from_bytes(request)?);
-        *asked.metadata_mut() = metadata;
-        if let Some(timeout) = timeout {
-            asked = asked.with_timeout(timeout);
-        }
-        let receiving = match kind {
-            MethodKind::Unary => Receiving::Unary(client.unary(method, asked).expect(none)),
-            _ => Receiving::OpeningOne(client.server_streaming(method, asked).expect(none)),
-        };
-        return Ok(Parts::new(receiving, Sending::Over(Ok(()))));
-    }
-    if !request.is_empty() {
-        return Err(Status::invalid_argument("the method takes its requests as a stream"));
-    }
-    let opening = client.open(method).map_err(|error| Status::internal(error.to_string()))?;
-    let mut opening = opening.with_all_metadata(metadata);
-    if let Some(timeout) = timeout {
-        opening = opening.with_timeout(timeout);
-    }
-    Ok(Parts::new(Receiving::OpeningBoth(opening), Sending::Opening))
 }
 
 /// Starts to send a message, which is copied. PETASOS_FAILED_PRECONDITION if the previous message

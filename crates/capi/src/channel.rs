@@ -43,20 +43,21 @@ pub struct petasos_channel_options {
     pub wait_for_ready: bool,
     /// gRPC's service config as JSON, or null.
     pub service_config: *const c_char,
-    /// For `grpcs://`, and for `petasos://` beyond loopback or with servers that require it; or
-    /// null. Since version 2.
+    /// For `grpcs://`, and for `petasos://` and `router://` beyond loopback or with servers and
+    /// routers that require it; or null. Since version 2.
     pub tls: *const petasos_tls_options,
-    /// Allows unencrypted `petasos://` and `grpc://` beyond this host, where everybody in the
-    /// network can listen and call. Since version 2.
+    /// Allows unencrypted `petasos://`, `router://` and `grpc://` beyond this host, where everybody
+    /// in the network can listen and call. Since version 2.
     pub plaintext: bool,
 }
 
 impl pointer::Options for petasos_channel_options {
-    const FIRST_BYTES: usize = offset_of!(petasos_channel_options, tls);
+    const EARLIER_BYTES: &'static [usize] = &[offset_of!(petasos_channel_options, tls)];
 }
 
-/// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`. It
-/// connects when the first call needs it. Free it with petasos_channel_free. `options` may be null.
+/// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`, or
+/// to a group of workers by its routers, `router://HOST:PORT[,HOST:PORT…]`. It connects when the
+/// first call needs it. Free it with petasos_channel_free. `options` may be null.
 ///
 /// # Safety
 /// Texts end with zeros; `options` is null or valid; `channel` is writable.

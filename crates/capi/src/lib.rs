@@ -25,15 +25,18 @@ mod channel;
 mod failure;
 mod handler;
 mod handling;
+mod join;
 mod metadata;
 mod metadata_access;
 mod notifier;
 mod parts;
 mod pointer;
 mod queue;
+mod routing;
 mod server;
 mod service;
 mod sigpipe;
+mod start;
 mod tls;
 mod wait;
 
@@ -42,18 +45,21 @@ pub use call::*;
 pub use channel::*;
 pub use failure::*;
 pub use handler::*;
+pub use join::petasos_join_options;
 pub use metadata::petasos_metadata;
 pub use metadata_access::*;
 pub use notifier::{petasos_wake, petasos_waker};
 pub use queue::*;
+pub use routing::{PETASOS_ROUTE_ANY, PETASOS_ROUTE_KEY, PETASOS_ROUTE_PRIMARY, petasos_routing};
 pub use server::*;
 pub use service::*;
+pub use start::*;
 pub use tls::petasos_tls_options;
 
 /// The version of this interface. It grows with each change that programs can notice. A program
 /// that was built for a smaller version still works, with one exception: since version 2,
 /// unencrypted gRPC beyond this host must be allowed explicitly.
-pub const PETASOS_ABI_VERSION: u32 = 2;
+pub const PETASOS_ABI_VERSION: u32 = 3;
 
 /// The version of the library's interface: PETASOS_ABI_VERSION or greater.
 // SAFETY: nothing else has this name.

@@ -32,8 +32,8 @@ pub(crate) unsafe fn out<'a, T>(pointer: *mut T) -> Result<&'a mut T, Status> {
 /// A struct of options, which begins with its own length. New versions add fields at its end. If a
 /// program was built for an earlier version, the fields that it does not know are zero.
 pub(crate) trait Options: Copy {
-    /// The length in the first version.
-    const FIRST_BYTES: usize;
+    /// The lengths in earlier versions.
+    const EARLIER_BYTES: &'static [usize];
 }
 
 /// A copy of the options of a program, converted to this version.
@@ -50,8 +50,8 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Result<Option<T>,
     }
     // SAFETY: the caller's promise: the first field is there whatever the version.
     let bytes = unsafe { pointer.cast::<usize>().read() };
-    // Later versions are longer than this one. There was one earlier version.
-    if bytes != T::FIRST_BYTES && bytes < size_of::<T>() {
+    // Later versions are longer than this one.
+    if bytes < size_of::<T>() && !T::EARLIER_BYTES.contains(&bytes) {
         return Err(Status::invalid_argument("struct_bytes is no struct's length"));
     }
     let mut options = MaybeUninit::<T>::zeroed();

@@ -12,6 +12,7 @@ use petasos::{Security, Server, ServerBuilder, StartError, Status, block_on};
 use crate::accept::{Accepting, Foreign};
 use crate::call::petasos_call;
 use crate::failure::{PETASOS_OK, guarded, petasos_code};
+use crate::join::{self, petasos_join_options};
 use crate::notifier::{For, petasos_waker};
 use crate::service::petasos_service;
 use crate::tls::{Tls, petasos_tls_options};
@@ -47,10 +48,16 @@ pub struct petasos_server_options {
     /// Allows both ports to be unencrypted beyond loopback, where everybody in the network can
     /// listen and call. Since version 2.
     pub plaintext: bool,
+    /// The groups of workers that the server joins; it must have an address for Petasos, at which
+    /// the groups' routers dial it. Since version 3.
+    pub joins: *const *const petasos_join_options,
+    /// The number of groups. Since version 3.
+    pub join_count: usize,
 }
 
 impl pointer::Options for petasos_server_options {
-    const FIRST_BYTES: usize = offset_of!(petasos_server_options, tls);
+    const EARLIER_BYTES: &'static [usize] =
+        &[offset_of!(petasos_server_options, tls), offset_of!(petasos_server_options, joins)];
 }
 
 /// Starts a server with some services. When this returns, it receives calls, which wait for
@@ -94,6 +101,8 @@ pub unsafe extern "C" fn petasos_server_start(
         // SAFETY: the caller's promise.
         let tls = unsafe { Tls::read(options.tls)? };
         builder = listening(builder, listen, grpc, tls.as_ref(), options.plaintext)?;
+        // SAFETY: the caller's promise.
+        builder = unsafe { join::all(builder, options.joins, options.join_count)? };
         let server = sigpipe::without(|| builder.start()).map_err(|error| wrong(&error))?;
         *to = pointer::give(petasos_server { server, accepting });
         Ok(PETASOS_OK)
@@ -121,6 +130,25 @@ pub unsafe extern "C" fn petasos_server_grpc_port(server: *const petasos_server)
     let server = unsafe { server.as_ref() };
     let address: Option<SocketAddr> = server.and_then(|known| known.server.grpc_address());
     address.map_or(0, |address| address.port())
+}
+
+/// Whether a server is a member at one of the routers of its groups, counted from 0 in the order of
+/// their addresses. PETASOS_OK if all its loops are, PETASOS_PENDING if a router has not answered
+/// yet, PETASOS_END if there is no such router. PETASOS_UNAVAILABLE if a router cannot be reached
+/// or has refused; petasos_last_error has the reason. The server keeps asking. Since version 3.
+///
+/// # Safety
+/// The server is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn petasos_server_joined(
+    server: *const petasos_server,
+    router_index: usize,
+) -> petasos_code {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let server = unsafe { pointer::shared(server, "the server")? };
+        join::state(&server.server, router_index)
+    })
 }
 
 /// Accepts the next call. Waits for at most `timeout_us` microseconds (0 returns at once, a

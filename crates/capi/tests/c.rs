@@ -4,6 +4,8 @@
 mod certificates;
 #[path = "../../../bin/petasosd/tests/process/mod.rs"]
 mod process;
+#[path = "../../../docs/book/routers.rs"]
+mod routers;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
@@ -74,16 +76,22 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path, tls: &[String]) -> Server {
-        Server::start_with(folder, tls, &[])
+        Server::start_with(folder, tls, &[], None)
     }
 
-    /// The same, with variables of the environment.
-    fn start_with(folder: &Path, tls: &[String], variables: &[(&str, &str)]) -> Server {
+    /// The same, with variables of the environment, as a worker of a group.
+    fn start_with(
+        folder: &Path,
+        tls: &[String],
+        variables: &[(&str, &str)],
+        group: Option<&str>,
+    ) -> Server {
         let mut child = Command::new(compile(folder, "greeter_server"))
             .envs(variables.iter().copied())
             .args(tls)
             .arg(crate_folder().join("examples/c/greeter.proto"))
             .args(["127.0.0.1:0", "127.0.0.1:0"])
+            .args(group)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -139,7 +147,7 @@ fn a_client_and_a_server_in_c_find_each_other_through_the_managed_service() {
     let variables = [("PETASOS_SERVICE", service.as_str())];
     let folder = library_folder("c-managed");
     let client = compile(&folder, "greeter_client");
-    let server = Server::start_with(&folder, &[], &variables);
+    let server = Server::start_with(&folder, &[], &variables, None);
     assert_eq!(server.ports.len(), 2, "the server did not start");
     let target = format!("petasos://127.0.0.1:{}", server.ports[0]);
     let run = |described: &[&str]| {
@@ -155,6 +163,30 @@ fn a_client_and_a_server_in_c_find_each_other_through_the_managed_service() {
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(err.contains("code 12") && err.contains("describe the service"), "{err}");
     server.end();
+}
+
+#[test]
+fn a_client_and_servers_in_c_find_each_other_through_a_router() {
+    if !has_compiler() {
+        return;
+    }
+    let (folder, router) = (library_folder("c-routed"), routers::Router::start("hello.Greeter"));
+    let (client, target) = (compile(&folder, "greeter_client"), router.target());
+    let server = || Server::start_with(&folder, &[], &[], Some(&target));
+    let servers = [server(), server()];
+    assert!(servers.iter().all(|server| server.ports.len() == 2), "a server did not start");
+    let greet = || run(&client, &[], &target, &["Ada", "Grace"]);
+    // They join once they have started.
+    routers::until(|| greet().status.success());
+    for _ in 0..4 {
+        let output = greet();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.stdout, b"Hello, Ada\nHello, Ada\nHello, Grace\n", "{err}");
+    }
+    let output = run(&client, &[], &target, &[""]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(err, "Greet: code 3: nobody is named\n");
+    servers.into_iter().for_each(Server::end);
 }
 
 /// Arguments that name an end's files, of which `name` is in its certificate, and its peer.

@@ -4,9 +4,14 @@
 mod certificates;
 #[path = "../../../bin/petasosd/tests/process/mod.rs"]
 mod process;
+#[path = "../../../docs/book/routers.rs"]
+mod routers;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use petasos_router_control::GroupSettings;
+use routers::Router;
 
 /// The path's Python, and the system's: packages of the system are known to that one only.
 const PYTHONS: [&str; 2] = ["python3", "/usr/bin/python3"];
@@ -64,6 +69,23 @@ fn run_tests(test: &str, classes: &[&str], variables: &[(&str, &str)]) {
 #[test]
 fn the_python_package_passes_its_tests() {
     run_tests("direct", &[], &[]);
+}
+
+#[test]
+fn what_works_over_datagrams_works_through_a_router() {
+    let flows = ["flow.Flow"; 2].map(Router::start);
+    let other = Router::start("hello.Greeter");
+    let mut narrow = GroupSettings { services: vec!["flow.Flow".into()], ..Default::default() };
+    narrow.plane.core.policy = "jbsq1".parse().expect("it is a policy");
+    narrow.plane.core.waiting_max = 2;
+    narrow.plane.core.waiting_age_max = None;
+    let narrow = Router::with(narrow);
+    let variables = [
+        ("PETASOS_TEST_ROUTERS", &*flows.each_ref().map(Router::target).join(" ")),
+        ("PETASOS_TEST_OTHER_ROUTER", &*other.target()),
+        ("PETASOS_TEST_NARROW_ROUTER", &*narrow.target()),
+    ];
+    run_tests("routed", &["Routed", "Examples"], &variables);
 }
 
 #[test]

@@ -120,6 +120,8 @@ fn start(service: *const petasos_service) -> *mut petasos_server {
         calls_max: 0,
         tls: null(),
         plaintext: false,
+        joins: null(),
+        join_count: 0,
     };
     let mut server = null_mut();
     // SAFETY: all that is passed lives until the call returns.

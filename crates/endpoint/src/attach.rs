@@ -1,6 +1,7 @@
 //! Endpoints in a node: joining, leaving, opening sessions.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use core::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::call::CallError;
 use crate::endpoint::Endpoint;
 use crate::error::{AttachError, ConnectAndWaitError, ConnectError, SessionError};
 use crate::mail::{Command, Mail};
-use crate::node::{Member, Node};
+use crate::node::{Member, Node, Shared};
 use crate::outside::Attachment;
 use crate::sessions::{SessionId, SessionState};
 
@@ -21,13 +22,17 @@ impl<S> Endpoint<S> {
     /// # Errors
     /// See [`AttachError`].
     pub fn attach(&mut self, node: &Node) -> Result<(), AttachError> {
+        self.attach_to(node.shared().clone())
+    }
+
+    /// Attaches the endpoint to the node that has this.
+    pub(crate) fn attach_to(&mut self, shared: Arc<Shared>) -> Result<(), AttachError> {
         let serves = !self.cx.core.handlers.is_empty();
         let outside = &mut self.cx.core.outside;
         if outside.attachment.is_some() {
             return Err(AttachError::Attached);
         }
         let mailbox = outside.open_mailbox().map_err(AttachError::System)?;
-        let shared = node.shared().clone();
         let index = shared.members().join(Member { mailbox: mailbox.clone(), serves })?;
         outside.attachment = Some(Attachment { shared, index });
         self.io_mut().on_lost(move |route| {

@@ -40,6 +40,7 @@
 
 mod attach;
 mod backend;
+pub mod by_hand;
 mod call;
 mod called_groups;
 mod config;

@@ -60,7 +60,7 @@ pub(crate) struct RetryState {
     policy_of: PolicyOf,
     /// The sessions of attempts that have ended, to be avoided.
     pub(crate) avoid: Avoid,
-    /// Whether a server has already rejected it as overloaded.
+    /// Whether a server has already rejected it as overloaded, or a router since its queue is full.
     overloaded: bool,
     /// How many workers of a group were lost that had it.
     workers_lost: u32,
@@ -104,15 +104,15 @@ impl RetryState {
         match failure {
             None => Fate::Answered,
             // A rejected request is sent elsewhere once, at once. After that, overloaded servers
-            // get a pause.
-            Some(Failure::Overloaded) if self.overloaded => Fate::Unknown,
+            // and routers (RT14) get a pause.
+            Some(Failure::Overloaded | Failure::QueueFull) if self.overloaded => Fate::Unknown,
             // It may be the request that ends its workers.
             Some(Failure::WorkerLost) if self.workers_lost < WORKERS_LOST_MAX => {
                 self.workers_lost += 1;
                 Fate::NotRun
             }
             Some(failure) => {
-                self.overloaded |= failure == Failure::Overloaded;
+                self.overloaded |= matches!(failure, Failure::Overloaded | Failure::QueueFull);
                 failure.retry().into()
             }
         }

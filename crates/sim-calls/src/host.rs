@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use petasos::{Balance, Channel, Loop};
 use petasos_base::{Clock, Time};
-use petasos_endpoint::{Endpoint, EndpointConfig};
+use petasos_endpoint::by_hand::{Asked, HandNode};
+use petasos_endpoint::{Endpoint, EndpointConfig, ServeConfig, ServedGroupId};
 use petasos_netio::memory::MemoryIo;
 use petasos_runtime::Held;
 use petasos_runtime::dispatcher::Dispatcher;
@@ -27,6 +28,10 @@ pub(crate) struct Node {
     journal: Journal,
     /// Tasks that are still making calls.
     callers: Rc<Cell<u32>>,
+    /// Hears what the loop asks routers for, if there are some.
+    hand: Option<HandNode>,
+    /// The group that it serves.
+    group: Option<ServedGroupId>,
 }
 
 /// State that all hosts of a run share.
@@ -49,6 +54,12 @@ impl Node {
         dials.live(life);
         let service = Service { life, journal: journal.clone(), shared: shared.clone() };
         event_loop.serve(WorkServer::new(service)).expect("it is the only service");
+        let hand = (scenario.routers > 0).then(|| HandNode::new().expect("there are descriptors"));
+        let group = event_loop.runtime().with_endpoint(|endpoint| {
+            hand.as_ref()?.attach(endpoint).expect("it is its only node");
+            let serves = scenario.servers().any(|server| server == life.host);
+            serves.then(|| endpoint.serve_group(&serving(scenario, life)).expect("it is right"))
+        });
         let callers = Rc::new(Cell::new(0));
         if scenario.is_client(life.host) {
             let client =
@@ -64,12 +75,28 @@ impl Node {
             }
         }
         event_loop.runtime().step_aside();
-        Node { life, event_loop, journal: journal.clone(), callers }
+        Node { life, event_loop, journal: journal.clone(), callers, hand, group }
     }
 
     /// Whether all calls have ended.
     pub(crate) fn is_done(&self) -> bool {
         self.callers.get() == 0
+    }
+
+    /// Takes no more calls, and ends those that it has.
+    pub(crate) fn drain(&mut self) {
+        let group = self.group;
+        self.with_endpoint(|endpoint| {
+            if let Some(group) = group {
+                endpoint.set_served_bound(group, 0).expect("it serves it");
+            }
+            endpoint.drain();
+        });
+    }
+
+    /// What the loop has asked routers for.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.hand.as_ref().map_or_else(Vec::new, HandNode::asked)
     }
 
     /// Does with the endpoint what a node would do.
@@ -122,12 +149,27 @@ impl Drop for Node {
     }
 }
 
+/// How a host serves a group.
+fn serving(scenario: &Scenario, life: Life) -> ServeConfig {
+    ServeConfig {
+        routers: scenario.routers().map(|(door, _)| MemoryIo::address(door)).collect(),
+        bound: scenario.bound,
+        dial_port: Some(MemoryIo::address(life.host).port()),
+        ..ServeConfig::default()
+    }
+}
+
 /// The channel from one host to all others that serve.
 fn channel(scenario: &Scenario, life: Life) -> Channel {
     let servers = scenario.servers().filter(|server| *server != life.host);
     let servers: Vec<String> =
         servers.map(|server| MemoryIo::address(server).to_string()).collect();
-    let target = format!("petasos://{}", servers.join(","));
+    let routers: Vec<String> =
+        scenario.routers().map(|(door, _)| MemoryIo::address(door).to_string()).collect();
+    let target = match routers.is_empty() {
+        true => format!("petasos://{}", servers.join(",")),
+        false => format!("router://{}", routers.join(",")),
+    };
     let balance = if scenario.spreads { Balance::RoundRobin } else { Balance::default() };
     let policies = service_config(scenario.retries_streams);
     let builder = Channel::builder(&target).service_config(&policies).balance(balance);

@@ -12,17 +12,24 @@
 //!
 //! The harness sets sessions up (`wiring`); `petasos_sim::cluster` tests the control protocol.
 //!
+//! In scenarios with routers, calls go by way of these. The real plane of a router is a host
+//! (`router`), and the harness plays its control and the nodes that talk to it (`control`). Tags
+//! that routers give are secrets: traces of equal seeds differ in these bytes, and in nothing else.
+//!
 //! Boundary rule: uses the public API, and the part of `petasos-runtime` that lets a caller run a
 //! loop step by step. Nothing may depend on this crate.
 
 mod body;
 mod check;
 mod client;
+mod control;
 mod dials;
 mod event;
 mod host;
 mod journal;
 mod plan;
+mod program;
+mod router;
 mod run;
 mod sabotage;
 mod scenario;

@@ -31,10 +31,16 @@ impl Kind {
         matches!(self, Kind::Produce | Kind::Collect | Kind::Chat)
     }
 
+    /// Whether the method may run more than once, as its schema says.
+    pub(crate) fn is_idempotent(self) -> bool {
+        matches!(self, Kind::Repeated | Kind::Hedged)
+    }
+
     /// The most runs of handlers for one call, whatever happens. `retried`: streams have a retry
-    /// policy.
-    pub(crate) fn runs_max(self, retried: bool) -> usize {
+    /// policy. `routed`: they go by way of routers, so first packets are repeated (RT13).
+    pub(crate) fn runs_max(self, retried: bool, routed: bool) -> usize {
         match self {
+            kind if kind.is_idempotent() && routed => ROUTED_RUNS_MAX,
             Kind::Named | Kind::Repeated => ATTEMPTS_MAX,
             kind if kind.is_stream() && retried => ATTEMPTS_MAX,
             Kind::Hedged => HEDGES_MAX,
@@ -45,6 +51,8 @@ impl Kind {
 
 /// The most attempts of calls with a retry policy.
 pub(crate) const ATTEMPTS_MAX: usize = 4;
+/// More than first packets and attempts of a call that may run again by way of routers.
+pub(crate) const ROUTED_RUNS_MAX: usize = 100;
 /// The most attempts of hedged calls.
 pub(crate) const HEDGES_MAX: usize = 3;
 

@@ -9,11 +9,13 @@ use petasos_sim::{Action, HostSeat, LinkConfig, Links, Stats, Stop, SwitchConfig
 use petasos_sim::{World, WorldConfig};
 
 use crate::check::{AtRest, Judge, Violation};
+use crate::control::Control;
 use crate::dials::Dials;
 use crate::event::Event;
-use crate::host::{Cluster, Node};
+use crate::host::Cluster;
 use crate::journal::Journal;
 use crate::plan::Tally;
+use crate::program::Program;
 use crate::sabotage::Sabotage;
 use crate::scenario::{Scenario, Step};
 use crate::wiring;
@@ -104,7 +106,8 @@ pub fn simulate_sabotaged(
 
 struct Run<'a> {
     scenario: &'a Scenario,
-    world: World<Node>,
+    world: World<Program>,
+    control: Control,
     journal: Journal,
     dials: Dials,
     rng: Rng,
@@ -119,19 +122,25 @@ const LIVENESS_NANOS: u64 = 60_000_000_000;
 /// Virtual time in which all activity of a cluster without calls must end.
 const REST_NANOS: u64 = 120_000_000_000;
 
+/// Virtual time in which routers get all their slots back.
+const SETTLING_NANOS: u64 = 30_000_000_000;
+/// Virtual time after which who was a member of a router that has ended has forgotten it.
+const FORGETTING_NANOS: u64 = 15_000_000_000;
+
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, seed: u64, sabotage: Option<Sabotage>) -> Run<'a> {
         let journal = Journal::new(Judge::new(scenario.excuses()), sabotage);
         let dials = Dials::default();
         let cluster =
             Cluster { scenario: scenario.clone(), journal: journal.clone(), dials: dials.clone() };
-        let seat = move |seat: HostSeat| Node::new(seat, &cluster, &cluster.scenario.endpoint);
+        let seat = move |seat: HostSeat| Program::new(seat, &cluster);
         let link = LinkConfig::new(25, 1000);
-        let topology = Topology::star(scenario.hosts, link, SwitchConfig::default());
+        let topology = Topology::star(scenario.all_hosts(), link, SwitchConfig::default());
         let config = WorldConfig { seed, rings: scenario.rings, ..WorldConfig::default() };
         let world = World::new(config, topology, seat);
         let keys = scenario.sealed.then(|| Rng::new(seed ^ 0x5ea1));
-        Run { scenario, world, journal, dials, rng: Rng::new(seed ^ 0x71e5), keys }
+        let control = Control::new(scenario, Rng::new(seed ^ 0xc0_4401));
+        Run { scenario, world, control, journal, dials, rng: Rng::new(seed ^ 0x71e5), keys }
     }
 
     fn run(mut self) -> Result<Summary, Violation> {
@@ -165,8 +174,7 @@ impl<'a> Run<'a> {
         match step {
             Step::World(action) => self.world.apply(action.clone()),
             Step::Crash(host) if self.world.is_alive(*host) => {
-                self.journal.note(Event::Died { host: self.life(*host) });
-                self.world.apply(Action::Crash { host: *host });
+                self.crash(*host);
             }
             Step::Tell(host) if !self.world.is_alive(*host) => {
                 let life = self.life(*host);
@@ -179,14 +187,40 @@ impl<'a> Run<'a> {
             }
             Step::Drain(host) if self.world.is_alive(*host) => {
                 self.journal.note(Event::Drained { host: self.life(*host) });
-                self.world.with_host(*host, |node, _| node.with_endpoint(|end| end.drain()));
+                self.world.with_host(*host, |program, _| program.node_mut().drain());
+            }
+            Step::CrashRouter(router) => self.crash_router(*router),
+            Step::ReviveRouter(router) => {
+                let (door, plane) = self.scenario.routers().nth(*router as usize).expect("one");
+                if !self.world.is_alive(door) {
+                    let life = self.life(door);
+                    self.control.tell_now(&mut self.world, life);
+                    self.world.apply(Action::Restart { host: plane });
+                    self.world.apply(Action::Restart { host: door });
+                }
             }
             Step::Crash(_) | Step::Tell(_) | Step::Revive(_) | Step::Drain(_) => {}
         }
     }
 
+    /// A host dies.
+    fn crash(&mut self, host: u32) {
+        let life = self.life(host);
+        self.journal.note(Event::Died { host: life });
+        self.control.died(self.world.now(), life);
+        self.world.apply(Action::Crash { host });
+    }
+
+    fn crash_router(&mut self, router: u32) {
+        let (door, plane) = self.scenario.routers().nth(router as usize).expect("there is one");
+        if self.world.is_alive(door) {
+            self.world.apply(Action::Crash { host: plane });
+            self.crash(door);
+        }
+    }
+
     fn life(&self, host: u32) -> Life {
-        self.world.host(host).life
+        self.world.host(host).node().life
     }
 
     fn run_until(&mut self, end: Time) -> Result<(), Violation> {
@@ -194,6 +228,7 @@ impl<'a> Run<'a> {
             let slice = self.world.now().plus_nanos(SLICE_NANOS).min(end);
             self.world.run_until(slice);
             wiring::tick(&self.dials, &mut self.world, &mut self.rng, self.keys.as_mut());
+            self.control.tick(&mut self.world, self.scenario.hosts);
             self.journal.verdict()?;
         }
         Ok(())
@@ -206,7 +241,7 @@ impl<'a> Run<'a> {
     /// Without faults, every call must end.
     fn await_completion(&mut self) -> Result<(), Violation> {
         let limit = self.world.now().plus_nanos(LIVENESS_NANOS);
-        let is_done = |run: &Self| run.living().all(|host| run.world.host(host).is_done());
+        let is_done = |run: &Self| run.living().all(|host| run.world.host(host).node().is_done());
         while !is_done(self) {
             if self.world.now() > limit {
                 self.journal.finish()?;
@@ -219,11 +254,39 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Without calls, each slot comes back. Then routers end, and who was a member forgets it.
+    fn end_routers(&mut self) -> Result<(), Violation> {
+        let routers: Vec<_> = self.scenario.routers().collect();
+        if routers.is_empty() {
+            return Ok(());
+        }
+        let limit = self.world.now().plus_nanos(SETTLING_NANOS);
+        let unsettled = |run: &Self| -> Vec<_> {
+            let there = routers.iter().filter(|(_, plane)| run.world.is_alive(*plane));
+            let left = there.map(|(_, plane)| run.world.host(*plane).router().unsettled());
+            left.filter(|left| *left != (0, 0)).collect()
+        };
+        while !unsettled(self).is_empty() {
+            if self.world.now() > limit {
+                let what = format!("waiting and outstanding: {:?}", unsettled(self));
+                return Err(Violation { rule: "slots come back", what });
+            }
+            let slice = self.world.now().plus_nanos(100 * SLICE_NANOS);
+            self.run_until(slice)?;
+        }
+        for router in 0..self.scenario.routers {
+            self.crash_router(router);
+        }
+        let end = self.world.now().plus_nanos(FORGETTING_NANOS);
+        self.run_until(end)
+    }
+
     /// Without calls, all activity must end, and nothing may be kept.
     fn come_to_rest(&mut self) -> Result<(), Violation> {
         let slice = self.world.now().plus_nanos(100 * SLICE_NANOS);
         self.run_until(slice)?;
-        for host in 0..self.scenario.hosts {
+        self.end_routers()?;
+        for host in (0..self.scenario.all_hosts()).filter(|host| !self.scenario.is_plane(*host)) {
             let life = self.life(host);
             wiring::tell_death(&mut self.world, life);
         }
@@ -234,7 +297,8 @@ impl<'a> Run<'a> {
         }
         for host in self.living().collect::<Vec<_>>() {
             let life = self.life(host);
-            let at_rest = self.world.with_host(host, |node, _| {
+            let at_rest = self.world.with_host(host, |program, _| {
+                let node = program.node_mut();
                 let (held, unfinished) = (node.held(), node.unfinished());
                 AtRest { life, held, unfinished, failures: node.failures() }
             });

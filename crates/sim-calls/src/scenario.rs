@@ -20,6 +20,10 @@ pub enum Step {
     Revive(u32),
     /// A host accepts no more calls, and finishes those that it has.
     Drain(u32),
+    /// A router dies. The others learn of it a while later.
+    CrashRouter(u32),
+    /// A dead router begins anew.
+    ReviveRouter(u32),
 }
 
 /// A cluster, its workload, and its faults.
@@ -27,8 +31,12 @@ pub enum Step {
 pub struct Scenario {
     /// The scenario's name.
     pub name: &'static str,
-    /// The number of hosts. The first ones make calls.
+    /// The number of hosts that call or serve. The first ones make calls.
     pub hosts: u32,
+    /// The number of routers, by which all calls go if there are some. Each has two more hosts.
+    pub routers: u32,
+    /// How many requests each server takes at a time from each router.
+    pub bound: u16,
     /// The number of hosts that make calls.
     pub clients: u32,
     /// Whether hosts that make calls also serve.
@@ -61,7 +69,7 @@ pub struct Scenario {
 
 type Make = fn(&mut Rng) -> Scenario;
 
-const SCENARIOS: [(&str, Make); 12] = [
+const SCENARIOS: [(&str, Make); 18] = [
     ("calls", calls),
     ("calls-lossy", lossy),
     ("calls-hostile", hostile),
@@ -74,6 +82,12 @@ const SCENARIOS: [(&str, Make); 12] = [
     ("calls-sealed", sealed),
     ("streams-retried", retried),
     ("streams-retried-crash", retried_crash),
+    ("groups", groups),
+    ("groups-lossy", groups_lossy),
+    ("groups-crash-workers", groups_crash_workers),
+    ("groups-crash-routers", groups_crash_routers),
+    ("groups-crash", groups_crash),
+    ("groups-drain", groups_drain),
 ];
 
 /// The names of all scenarios.
@@ -96,15 +110,33 @@ impl Scenario {
     }
 
     pub(crate) fn servers(&self) -> impl Iterator<Item = u32> {
-        let first = if self.clients_serve { 0 } else { self.clients };
+        let first = if self.clients_serve && self.routers == 0 { 0 } else { self.clients };
         first..self.hosts
     }
 
+    /// The hosts of each router: where it is asked, and its plane's.
+    pub(crate) fn routers(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.routers).map(|router| (self.hosts + 2 * router, self.hosts + 2 * router + 1))
+    }
+
+    /// Whether a host is that of a router's plane.
+    pub(crate) fn is_plane(&self, host: u32) -> bool {
+        self.routers().any(|(_, plane)| plane == host)
+    }
+
+    /// All hosts.
+    pub(crate) fn all_hosts(&self) -> u32 {
+        self.hosts + 2 * self.routers
+    }
+
     pub(crate) fn excuses(&self) -> Excuses {
-        let disrupts = |(_, step): &(Time, Step)| matches!(step, Step::Crash(_) | Step::Drain(_));
+        let disrupts = |(_, step): &(Time, Step)| {
+            matches!(step, Step::Crash(_) | Step::Drain(_) | Step::CrashRouter(_))
+        };
         let short_memory = self.endpoint.pool.lent_bytes_max < PoolConfig::default().lent_bytes_max;
         let disruptions = self.script.iter().any(disrupts);
-        Excuses { short_memory, disruptions, retries_streams: self.retries_streams }
+        let (retries_streams, is_routed) = (self.retries_streams, self.routers > 0);
+        Excuses { short_memory, disruptions, retries_streams, is_routed }
     }
 }
 
@@ -121,6 +153,8 @@ fn calls(rng: &mut Rng) -> Scenario {
     Scenario {
         name: "",
         hosts: 4,
+        routers: 0,
+        bound: 0,
         clients: 2,
         clients_serve: rng.chance(0.5),
         tasks: 6,
@@ -249,4 +283,91 @@ fn retried(rng: &mut Rng) -> Scenario {
 fn retried_crash(rng: &mut Rng) -> Scenario {
     let other = if rng.chance(0.5) { crash(rng) } else { drain(rng) };
     Scenario { retries_streams: true, ..other }
+}
+
+/// Calls by way of two routers to three workers.
+fn groups(rng: &mut Rng) -> Scenario {
+    Scenario {
+        hosts: 5,
+        routers: 2,
+        bound: 1 + rng.below(16) as u16,
+        clients_serve: false,
+        think_nanos: 1_000_000,
+        calm_at: millis(300),
+        ..calls(rng)
+    }
+}
+
+fn groups_lossy(rng: &mut Rng) -> Scenario {
+    let faults =
+        FaultProfile { loss: 0.01, duplicate: 0.02, reorder: 0.05, ..FaultProfile::clean() };
+    Scenario { faults, ..groups(rng) }
+}
+
+/// Workers die, one at a time, and begin anew.
+fn groups_crash_workers(rng: &mut Rng) -> Scenario {
+    let mut scenario = long_groups(rng);
+    let mut at = 20_000_000 + rng.below(40_000_000);
+    for _ in 0..4 {
+        at = crash_worker(&mut scenario, rng, at);
+    }
+    scenario
+}
+
+/// Routers die, one at a time, and begin anew.
+fn groups_crash_routers(rng: &mut Rng) -> Scenario {
+    let mut scenario = long_groups(rng);
+    let mut at = 20_000_000 + rng.below(40_000_000);
+    for _ in 0..4 {
+        at = crash_router(&mut scenario, rng, at);
+    }
+    scenario
+}
+
+/// Both die, each one at a time.
+fn groups_crash(rng: &mut Rng) -> Scenario {
+    let mut scenario = long_groups(rng);
+    let mut workers_at = rng.below(100_000_000);
+    let mut routers_at = rng.below(100_000_000);
+    for _ in 0..4 {
+        workers_at = crash_worker(&mut scenario, rng, workers_at);
+        routers_at = crash_router(&mut scenario, rng, routers_at);
+    }
+    scenario
+}
+
+/// Workers are replaced one by one: each drains, dies and begins anew.
+fn groups_drain(rng: &mut Rng) -> Scenario {
+    let mut scenario = long_groups(rng);
+    let mut at = 20_000_000 + rng.below(40_000_000);
+    for host in scenario.clients..scenario.hosts {
+        scenario.script.push((nanos(at), Step::Drain(host)));
+        at += rng.below(100_000_000);
+        at = die(&mut scenario, rng, at, (Step::Crash(host), Step::Revive(host)));
+    }
+    scenario
+}
+
+/// Calls that take long enough for several crashes.
+fn long_groups(rng: &mut Rng) -> Scenario {
+    let other = if rng.chance(0.5) { groups_lossy(rng) } else { groups(rng) };
+    Scenario { calm_at: millis(1200), think_nanos: 8_000_000, ..other }
+}
+
+fn crash_worker(scenario: &mut Scenario, rng: &mut Rng, at: u64) -> u64 {
+    let workers = u64::from(scenario.hosts - scenario.clients);
+    let host = scenario.clients + rng.below(workers) as u32;
+    die(scenario, rng, at, (Step::Crash(host), Step::Revive(host)))
+}
+
+fn crash_router(scenario: &mut Scenario, rng: &mut Rng, at: u64) -> u64 {
+    let router = rng.below(u64::from(scenario.routers)) as u32;
+    die(scenario, rng, at, (Step::CrashRouter(router), Step::ReviveRouter(router)))
+}
+
+/// One dies and begins anew. Returns when all have noticed, and joined and attached again.
+fn die(scenario: &mut Scenario, rng: &mut Rng, at: u64, (end, begin): (Step, Step)) -> u64 {
+    let again = at + 1_000_000 + rng.below(80_000_000);
+    scenario.script.extend([(nanos(at), end), (nanos(again), begin)]);
+    again + 200_000_000
 }

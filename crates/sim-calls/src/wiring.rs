@@ -7,12 +7,12 @@ use petasos_sim::World;
 use petasos_sim::cluster::{Life, security};
 
 use crate::dials::{Asked, Dials, peer_id};
-use crate::host::Node;
+use crate::program::Program;
 
 /// Sets up the sessions that are due, or fails them. They are sealed if there are `keys`.
 pub(crate) fn tick(
     dials: &Dials,
-    world: &mut World<Node>,
+    world: &mut World<Program>,
     rng: &mut Rng,
     mut keys: Option<&mut Rng>,
 ) {
@@ -28,22 +28,24 @@ pub(crate) fn tick(
     }
 }
 
-fn is_current(world: &World<Node>, life: Life) -> bool {
+pub(crate) fn is_current(world: &World<Program>, life: Life) -> bool {
     world.is_alive(life.host) && world.restarts(life.host) == life.restarts
 }
 
-fn set_up(world: &mut World<Node>, asked: &Asked, security: Option<SessionSecurity>) {
+fn set_up(world: &mut World<Program>, asked: &Asked, security: Option<SessionSecurity>) {
     let Asked { client, server, offer, .. } = asked;
     let granted = is_current(world, *server).then(|| {
-        world.with_host(server.host, |node, _| {
+        world.with_host(server.host, |program, _| {
             let ip = MemoryIo::address(client.host).ip();
             let peer = Some(peer_id(*client));
             let security = security.clone();
-            node.with_endpoint(|end| end.accept_secured(&offer.params, ip, peer, security))
+            program
+                .node_mut()
+                .with_endpoint(|end| end.accept_secured(&offer.params, ip, peer, security))
         })
     });
-    world.with_host(client.host, |node, _| {
-        node.with_endpoint(|endpoint| match granted {
+    world.with_host(client.host, |program, _| {
+        program.node_mut().with_endpoint(|endpoint| match granted {
             Some(Ok(granted)) => {
                 let ip = MemoryIo::address(server.host).ip();
                 // A session that the client has closed meanwhile cannot be established.
@@ -55,11 +57,12 @@ fn set_up(world: &mut World<Node>, asked: &Asked, security: Option<SessionSecuri
 }
 
 /// Tells every other living host that `dead` has failed.
-pub(crate) fn tell_death(world: &mut World<Node>, dead: Life) {
+pub(crate) fn tell_death(world: &mut World<Program>, dead: Life) {
     for number in 0..world.topology().hosts() {
-        if number != dead.host && world.is_alive(number) {
-            world.with_host(number, |node, _| {
-                node.with_endpoint(|endpoint| endpoint.fail_peer(peer_id(dead)));
+        let is_loop = matches!(world.host(number), Program::Loop(_));
+        if number != dead.host && is_loop && world.is_alive(number) {
+            world.with_host(number, |program, _| {
+                program.node_mut().with_endpoint(|endpoint| endpoint.fail_peer(peer_id(dead)));
             });
         }
     }

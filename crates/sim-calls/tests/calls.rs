@@ -39,6 +39,12 @@ scenarios! {
     streams_that_policies_try_again: "streams-retried", [1, 2, 3, 4];
     streams_that_policies_try_again_elsewhere: "streams-retried-crash", [1, 2, 3, 4];
     rings_beside_the_network: "calls-rings", [1, 2, 3, 4, 34969198184168];
+    groups_of_workers: "groups", [1, 2, 3, 4];
+    losses_on_the_way_to_groups: "groups-lossy", [1, 2, 3, 4];
+    rt15_workers_of_groups_that_crash: "groups-crash-workers", [1, 2, 3, 4];
+    rt38_routers_that_crash: "groups-crash-routers", [1, 2, 3, 4];
+    rt15_rt38_workers_and_routers_that_crash: "groups-crash", [1, 2, 3, 4];
+    workers_of_groups_that_drain: "groups-drain", [1, 2, 3, 4];
     damage_that_seals_find: "calls-sealed", [1, 2, 3, 4, 5, 6];
 }
 
@@ -73,6 +79,15 @@ fn a_seed_replays_exactly() {
     }
 }
 
+/// Routers' tags are secrets, so packets differ in them.
+#[test]
+fn a_seed_of_groups_replays_but_for_secrets() {
+    let runs = run("groups-crash", &[7, 7, 8]);
+    let what = |run: &Summary| (run.calls, run.network, run.virtual_nanos);
+    assert_eq!(what(&runs[0]), what(&runs[1]));
+    assert_ne!(what(&runs[0]), what(&runs[2]));
+}
+
 /// A scenario whose faults never happen would pass without testing anything.
 #[test]
 fn scenarios_do_what_they_are_for() {
@@ -97,4 +112,21 @@ fn scenarios_do_what_they_are_for() {
     assert!(crash.iter().any(|it| it.calls.unavailable > 50 && it.network.dropped_dead > 10));
     assert!(of("calls-drain").iter().any(|it| it.calls.unavailable > 50));
     assert!(of("calls-tiny-pool").iter().any(|it| it.calls.otherwise > 5));
+}
+
+#[test]
+fn groups_do_what_they_are_for() {
+    let of = |name| run(name, &[1, 2, 3, 4, 5]);
+    for summary in of("groups") {
+        let calls = summary.calls;
+        assert!(calls.answered > 200 && calls.aborted > 50 && calls.late > 20, "{calls:?}");
+        assert!(calls.runs > calls.begun && calls.pieces > 500 && calls.unavailable == 0);
+    }
+    let lossy = of("groups-lossy");
+    assert!(lossy.iter().all(|it| it.network.dropped_loss > 20 && it.calls.unavailable == 0));
+    for name in ["groups-crash-workers", "groups-crash-routers", "groups-crash", "groups-drain"] {
+        let dropped = of(name).iter().map(|it| it.network.dropped_dead).sum::<u64>();
+        assert!(dropped > 20, "{name}: {dropped}");
+    }
+    assert!(of("groups-crash-workers").iter().any(|it| it.calls.unavailable > 0));
 }

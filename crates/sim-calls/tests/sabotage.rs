@@ -67,6 +67,14 @@ fn calls_that_end_twice_never_or_without_a_cause() {
 }
 
 #[test]
+fn calls_to_groups_that_run_twice_or_fail() {
+    finds("groups", Sabotage::SendAgain, "handlers run as often as allowed");
+    let found = rules("groups-crash-workers", Some(Sabotage::FailWithoutCause));
+    let rule = "what may run again is answered while a router and a worker are there";
+    assert!(found.contains(&Some(rule)), "{found:?}");
+}
+
+#[test]
 fn what_is_left_behind() {
     finds("calls", Sabotage::KeepStreams, "nothing is left in the loop");
 }

@@ -8,13 +8,13 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int32, c_int64
-from ctypes import c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 from typing import Iterable, Optional, Tuple, Union
 
 from ._status import Metadata, RpcError, StatusCode
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 OK = 0
 PENDING = -1
@@ -72,6 +72,31 @@ class ChannelOptions(Structure):
     ]
 
 
+class RoutingOptions(Structure):
+    """How a call to a group is routed."""
+
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("policy", c_uint32),
+        ("priority", c_uint8),
+        ("is_idempotent", c_bool),
+        ("key", c_char_p),
+        ("key_length", c_size_t),
+    ]
+
+
+class JoinOptions(Structure):
+    """How a server joins a group."""
+
+    _fields_ = [
+        ("struct_bytes", c_size_t),
+        ("target", c_char_p),
+        ("bound", c_uint16),
+        ("weight", c_uint16),
+        ("is_primary", c_bool),
+    ]
+
+
 class ServerOptions(Structure):
     """The options of a server."""
 
@@ -83,6 +108,8 @@ class ServerOptions(Structure):
         ("calls_max", c_size_t),
         ("tls", POINTER(TlsOptions)),
         ("plaintext", c_bool),
+        ("joins", POINTER(POINTER(JoinOptions))),
+        ("join_count", c_size_t),
     ]
 
 
@@ -114,9 +141,18 @@ _FUNCTIONS = {
     "channel_free": (None, [c_void_p]),
     "client_new": (c_int32, [c_void_p, c_void_p, _HANDLE]),
     "client_free": (None, [c_void_p]),
-    "call_start": (
+    "call_start_routed": (
         c_int32,
-        [c_void_p, c_char_p, c_char_p, c_size_t, c_uint64, c_void_p, _HANDLE],
+        [
+            c_void_p,
+            c_char_p,
+            c_char_p,
+            c_size_t,
+            c_uint64,
+            c_void_p,
+            POINTER(RoutingOptions),
+            _HANDLE,
+        ],
     ),
     "call_begin_send": (c_int32, [c_void_p, c_char_p, c_size_t]),
     "call_poll_sent": (c_int32, [c_void_p, Waker]),
@@ -136,6 +172,7 @@ _FUNCTIONS = {
     ),
     "call_poll_cancelled": (c_int32, [c_void_p, Waker]),
     "server_start": (c_int32, [_HANDLE, c_size_t, POINTER(ServerOptions), _HANDLE]),
+    "server_joined": (c_int32, [c_void_p, c_size_t]),
     "server_port": (c_uint16, [c_void_p]),
     "server_grpc_port": (c_uint16, [c_void_p]),
     "server_poll_accept": (c_int32, [c_void_p, Waker, _HANDLE]),

@@ -1,22 +1,14 @@
-// The page: signs in, asks each second what is new while somebody looks, and draws it.
+// The page of the service: draws what is known of it.
 
 import { Chart, spark } from "./charts.js";
-import { byteRate, count, duration, el, number, percent, rate, say } from "./format.js";
-import {
-  Unknown, known, learn, measured, nameOf, newest, rowKey, signIn, signOut,
-} from "./state.js";
+import { byteRate, count, duration, el, number, percent, rate } from "./format.js";
+import { by, fillSelect, start } from "./shell.js";
+import { known, measured, nameOf, newest, rowKey } from "./state.js";
 import { drawApplications, drawAudit, drawDatapaths, drawMethods, drawPolicies } from "./tables.js";
 import { drawTopology } from "./topology.js";
 
-const EACH_MS = 1000;
-const SILENT_MS = 5000;
-const by = (id) => document.getElementById(id);
-
 // Whose calls the charts show; null for all.
 const focus = { application: null, method: null };
-let timer = null;
-// A turn that waits for an answer is the only one.
-let isAsking = false;
 
 const charts = {
   begun: new Chart("Calls per second", number),
@@ -27,50 +19,7 @@ const charts = {
   load: new Chart("Engines' load, of one processor", percent, { least: 0.001 }),
 };
 
-async function turn() {
-  clearTimeout(timer);
-  if (document.hidden || isAsking) return;
-  isAsking = true;
-  try {
-    await learn();
-    draw();
-    tell();
-  } catch (error) {
-    if (error instanceof Unknown) return askForToken();
-    show("lost", "no answer", "The dashboard does not answer. It is asked again and again.");
-  } finally {
-    isAsking = false;
-  }
-  if (!document.hidden) timer = setTimeout(turn, EACH_MS);
-}
-
-// How the service is.
-function tell() {
-  by("login").hidden = true;
-  by("page").hidden = known.overview === null;
-  by("sections").hidden = false;
-  const { away, age } = known;
-  if (away !== null) {
-    show("away", "away", `The service is away: ${away}`);
-  } else if (age === null) {
-    show("away", "waiting", "The service has not said anything yet.");
-  } else if (age > SILENT_MS) {
-    const seconds = Math.round(age / 1000);
-    show("away", "silent", `The service has not said anything for ${seconds} seconds.`);
-  } else {
-    show("live", "live", "");
-  }
-}
-
-function show(state, status, banner) {
-  document.body.dataset.state = state;
-  say(by("status"), status);
-  say(by("banner"), banner);
-  by("banner").hidden = banner === "";
-}
-
 function draw() {
-  if (known.overview === null) return;
   drawTiles();
   drawTopology(by("topology-drawing"), by("topology-note"));
   drawFocus();
@@ -114,16 +63,6 @@ function drawFocus() {
     focus.application === null ? "" : String(focus.application));
   fillSelect(by("focus-method"), [["", "all"], ...[...methods].sort().map((one) => [one, one])],
     focus.method ?? "");
-}
-
-function fillSelect(select, options, chosen) {
-  const text = JSON.stringify(options);
-  // A list that is open must not change under somebody's finger.
-  if (select.dataset.shown !== text) {
-    select.dataset.shown = text;
-    select.replaceChildren(...options.map(([value, name]) => el("option", { value }, name)));
-  }
-  if (select.value !== chosen) select.value = chosen;
 }
 
 function choose(application, method) {
@@ -218,40 +157,6 @@ function engineLines() {
   }));
 }
 
-function askForToken() {
-  document.body.dataset.state = "login";
-  say(by("status"), "signed out");
-  by("banner").hidden = true;
-  by("page").hidden = true;
-  by("sections").hidden = true;
-  by("login").hidden = false;
-  by("token").focus();
-}
-
-async function enter(token) {
-  try {
-    await signIn(token);
-    by("login-failed").hidden = true;
-    return turn();
-  } catch (error) {
-    askForToken();
-    say(by("login-failed"), error instanceof Unknown ? "That is not the token."
-      : "The dashboard does not answer.");
-    by("login-failed").hidden = false;
-  }
-}
-
-by("login").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const token = by("token").value.trim();
-  by("token").value = "";
-  enter(token);
-});
-by("leave").addEventListener("click", async () => {
-  clearTimeout(timer);
-  await signOut();
-  askForToken();
-});
 by("focus-application").addEventListener("change", ({ target }) => {
   focus.application = target.value === "" ? null : Number(target.value);
   draw();
@@ -260,15 +165,5 @@ by("focus-method").addEventListener("change", ({ target }) => {
   focus.method = target.value === "" ? null : target.value;
   draw();
 });
-// Nobody looks at a page that is hidden; what it misses meanwhile it asks for later.
-document.addEventListener("visibilitychange", turn);
 by("charts-drawing").append(...Object.values(charts).map((chart) => chart.element));
-
-// The line that the command prints has the token behind `#`, where nobody is sent it.
-const told = new URLSearchParams(location.hash.slice(1)).get("token");
-if (told === null) {
-  turn();
-} else {
-  history.replaceState(null, "", location.pathname);
-  enter(told);
-}
+start("/api/state", "service", draw);

@@ -9,13 +9,14 @@ export const known = {
   sequence: 0,
   frames: [],
   overview: null,
-  // Since the service has last told something, in ms.
+  // Since the other end has last told something, in ms.
   age: null,
-  // Why the service is away.
+  // Why it is away.
   away: null,
 };
 
 export class Unknown extends Error {}
+export class Refused extends Error {}
 
 // Begins a session; throws Unknown if the token is wrong.
 export async function signIn(token) {
@@ -30,8 +31,8 @@ export async function signOut() {
 }
 
 // Asks what is new.
-export async function learn() {
-  const answer = await ask(`/api/state?since=${known.sequence}`);
+export async function learn(path) {
+  const answer = await ask(`${path}?since=${known.sequence}`);
   const news = await answer.json();
   // Another process has other numbers.
   if (news.run !== known.run) known.frames = [];
@@ -49,7 +50,7 @@ async function ask(path, options = {}) {
   const signal = AbortSignal.timeout(10_000);
   const answer = await fetch(path, { cache: "no-store", ...options, headers, signal });
   if (answer.status === 401) throw new Unknown();
-  if (!answer.ok) throw new Error(`${answer.status} ${(await answer.text()).trim()}`);
+  if (!answer.ok) throw new Refused(`${answer.status} ${(await answer.text()).trim()}`);
   return answer;
 }
 

@@ -23,7 +23,7 @@ function keyed(parent, items, keyOf, make, update) {
 }
 
 // A table of columns { name, text(item) or fill(cell, item), isNumber, isWrapped, isWhole }.
-function fillTable(table, columns, items, keyOf, none) {
+export function fillTable(table, columns, items, keyOf, none) {
   if (table.tHead === null) {
     const cells = columns.map(({ name, isNumber, sort }) => {
       const kind = isNumber ? "number" : null;
@@ -48,7 +48,7 @@ function fillTable(table, columns, items, keyOf, none) {
 }
 
 // Fills an element only if what it shows has changed.
-function once(element, value, fill) {
+export function once(element, value, fill) {
   const text = JSON.stringify(value);
   if (element.dataset.shown === text) return;
   element.dataset.shown = text;
@@ -242,7 +242,7 @@ export function drawApplications(table, quotaTable) {
 }
 
 // A number with how much of what is allowed it is.
-function meter(cell, value, most, format) {
+export function meter(cell, value, most, format) {
   if (cell.firstChild === null) {
     cell.append(el("span"), el("span", { class: "meter", "aria-hidden": "true" }, el("i")));
   }

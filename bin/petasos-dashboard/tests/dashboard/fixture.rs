@@ -130,8 +130,12 @@ impl Dashboard {
     }
 
     pub fn start(daemon: &Process, more: &[&str]) -> Dashboard {
-        let admin = admin(daemon);
-        let arguments = ["--socket", &admin, "--listen", "127.0.0.1:0"];
+        Dashboard::at(&admin(daemon), more)
+    }
+
+    /// Of the service with this socket for operators.
+    pub fn at(socket: &str, more: &[&str]) -> Dashboard {
+        let arguments = ["--socket", socket, "--listen", "127.0.0.1:0"];
         let mut process = Petasos::start(&[&arguments[..], more].concat());
         let line = process.line();
         let url = line.strip_prefix("dashboard at ").expect("it says where").to_owned();
@@ -139,6 +143,11 @@ impl Dashboard {
         let address = address.strip_prefix("http://").expect("it is on loopback").to_owned();
         let token = token.to_owned();
         Dashboard { _process: process, url, address, token }
+    }
+
+    /// The page of the router, with the token.
+    pub fn router_url(&self) -> String {
+        self.url.replace("/#", "/router#")
     }
 
     pub fn bearer(&self) -> String {
@@ -158,8 +167,12 @@ impl Dashboard {
     }
 
     pub fn await_state_since(&self, sequence: u64, is_right: impl Fn(&Value) -> bool) -> Value {
-        let target = format!("/api/state?since={sequence}");
-        answered(|| self.ask("GET", &target, &self.bearer()).json(), is_right)
+        self.await_of(&format!("/api/state?since={sequence}"), is_right)
+    }
+
+    /// Waits for a state at a path.
+    pub fn await_of(&self, target: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+        answered(|| self.ask("GET", target, &self.bearer()).json(), is_right)
     }
 }
 

@@ -7,6 +7,8 @@ mod fixture;
 mod page;
 #[path = "../../../petasosd/tests/process/mod.rs"]
 mod process;
+mod routed;
+mod router;
 #[path = "../../../petasos/tests/shelf/mod.rs"]
 mod shelf;
 #[path = "../../../petasos/tests/support/mod.rs"]

@@ -10,10 +10,10 @@ use crate::browser::Browser;
 use crate::fixture::{Dashboard, HOSTILE, Scene};
 use crate::process::Process;
 
-const IS_LIVE: &str = "document.body?.dataset.state === 'live'";
+pub const IS_LIVE: &str = "document.body?.dataset.state === 'live'";
 
 /// The text of an element.
-fn text(browser: &mut Browser, selector: &str) -> String {
+pub fn text(browser: &mut Browser, selector: &str) -> String {
     let expression = format!("document.querySelector({}).innerText", json!(selector));
     browser.value(&expression).as_str().expect("a text").to_owned()
 }

@@ -5,9 +5,12 @@
 pub mod counts;
 pub mod forms;
 mod frame;
+mod routed;
+pub mod router_forms;
 mod service;
 mod table;
 
 pub use frame::{Calls, Engine, Frame, Order};
+pub use routed::{GroupRow, RoutedFrame, WorkerRow};
 pub use service::{ROUTER, SERVICE, Served, ServiceArgs, ended, failed};
 pub use table::{table, table_within};

@@ -4,9 +4,11 @@
  *     greeter_client grpc://127.0.0.1:7001 NAME…
  *     greeter_client --tls ca.pem cert.pem key.pem PEER grpcs://127.0.0.1:7001 NAME…
  *     greeter_client --proto greeter.proto petasos://127.0.0.1:7000 NAME…
+ *     greeter_client router://127.0.0.1:7002 NAME…
  *
  * Without `--proto`, the service is known by the names of its methods. With it, the file describes
- * the service, as the managed service of the host (PETASOS_SERVICE) needs it.
+ * the service, as the managed service of the host (PETASOS_SERVICE) needs it. A `router://` target
+ * is a group of greeters: its router gives those who have the same name to the same one.
  */
 
 #include <stdbool.h>
@@ -42,8 +44,12 @@ static petasos_code print_next(petasos_call *call) {
 static int greet(const petasos_client *client, const char *name) {
     petasos_call *call;
     text_message request = text_encode(name);
-    petasos_code code = petasos_call_start(client, "Greet", request.bytes, request.length,
-                                           5 * SECOND_US, NULL, &call);
+    const petasos_routing routing = {.struct_bytes = sizeof routing,
+                                     .policy = PETASOS_ROUTE_KEY,
+                                     .key = (const uint8_t *)name,
+                                     .key_length = strlen(name)};
+    petasos_code code = petasos_call_start_routed(client, "Greet", request.bytes, request.length,
+                                                  5 * SECOND_US, NULL, &routing, &call);
     if (code != PETASOS_OK) return failed("Greet", code);
     code = print_next(call);
     if (code == PETASOS_OK) code = petasos_call_receive(call, -1, &(petasos_bytes){0});

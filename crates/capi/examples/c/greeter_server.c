@@ -2,8 +2,10 @@
  *
  *     greeter_server greeter.proto 127.0.0.1:7000 127.0.0.1:7001
  *     greeter_server --tls ca.pem cert.pem key.pem PEER greeter.proto 127.0.0.1:7000 127.0.0.1:7001
+ *     greeter_server greeter.proto 127.0.0.1:0 127.0.0.1:0 router://127.0.0.1:7002
  *
- * Prints both ports, and serves until its standard input ends. This thread waits for that; another
+ * With a fourth argument it joins a group of greeters, whose router gives it calls as well. Prints
+ * both ports, and serves until its standard input ends. This thread waits for that; another
  * takes the calls.
  */
 
@@ -73,9 +75,10 @@ static int serve(petasos_server *server) {
 int main(int count, char **arguments) {
     petasos_tls_options tls;
     const petasos_tls_options *secured = take_tls(&count, &arguments, &tls);
-    if (count != 4) {
+    if (count != 4 && count != 5) {
         fprintf(stderr,
-                "usage: %s [--tls AUTHORITIES CERTIFICATE KEY PEER] PROTO ADDRESS GRPC_ADDRESS\n",
+                "usage: %s [--tls AUTHORITIES CERTIFICATE KEY PEER] "
+                "PROTO ADDRESS GRPC_ADDRESS [GROUP]\n",
                 arguments[0]);
         return 2;
     }
@@ -87,6 +90,12 @@ int main(int count, char **arguments) {
                                       .listen = arguments[2],
                                       .grpc_listen = arguments[3],
                                       .tls = secured};
+    const petasos_join_options join = {.struct_bytes = sizeof join, .target = arguments[4]};
+    const petasos_join_options *joins[] = {&join};
+    if (count == 5) {
+        options.joins = joins;
+        options.join_count = 1;
+    }
     petasos_bytes descriptors = {0};
     petasos_service *service = NULL;
     petasos_server *server = NULL;

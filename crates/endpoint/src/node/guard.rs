@@ -33,7 +33,7 @@ pub enum Credentials {
 }
 
 /// The protection of a node's control connections.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Guard {
     tls: Option<PeerTls>,
     plaintext: bool,

@@ -164,6 +164,24 @@ pub(crate) struct Member {
     pub(crate) serves: bool,
 }
 
+impl Shared {
+    fn new(guard: Guard) -> io::Result<Shared> {
+        Ok(Shared {
+            commands: Mailbox::new()?,
+            guard,
+            refused: quota::Counters::default(),
+            members: Mutex::default(),
+            has_router: AtomicBool::new(false),
+            enrolments: AtomicU64::new(petasos_base::random_seed()),
+        })
+    }
+
+    /// That of a node without a thread, which is played by hand, on loopback.
+    pub(crate) fn by_hand() -> io::Result<Shared> {
+        Shared::new(Guard::default())
+    }
+}
+
 impl Node {
     /// Starts a node with its own thread.
     ///
@@ -192,15 +210,8 @@ impl Node {
         };
         let local = listener.as_ref().map(TcpListener::local_addr).transpose();
         let local = local.map_err(|error| failed("read the local address", error))?;
-        let commands = Mailbox::new().map_err(|error| failed("open an eventfd", error))?;
-        let shared = Arc::new(Shared {
-            commands,
-            guard,
-            refused: quota::Counters::default(),
-            members: Mutex::default(),
-            has_router: AtomicBool::new(false),
-            enrolments: AtomicU64::new(petasos_base::random_seed()),
-        });
+        let shared = Shared::new(guard).map_err(|error| failed("open an eventfd", error))?;
+        let shared = Arc::new(shared);
         let hello = hello(&config, listener.is_some());
         let listener = listener.map(Arc::new);
         let shared_listener = listener.as_ref().map_or_else(Weak::new, Arc::downgrade);

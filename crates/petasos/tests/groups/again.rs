@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use petasos::{Channel, Code, Request, Response, Server, Status, block_on};
 use petasos_base::sync::{AtomicBool, AtomicU64, Ordering};
+use petasos_router_control::GroupSettings;
 
 use crate::flaky::{Act, Flaky, config, fail, retries};
 use crate::greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
@@ -48,6 +49,31 @@ fn a_worker_that_hangs_is_not_waited_for_if_the_method_may_run_again() {
     }
     until(|| slow.state().running == 0);
     assert!(quick.count() >= 10);
+}
+
+#[test]
+fn rt14_a_router_whose_queue_is_full_is_asked_again_once() {
+    let service = Service::default();
+    let mut settings = GroupSettings::default();
+    settings.plane.core.policy = "jbsq1".parse().expect("it is a policy");
+    settings.plane.core.waiting_max = 2;
+    settings.plane.core.waiting_age_max = None;
+    let router = Router::with(settings);
+    let _server = join(&service, &router);
+    let client = GreeterClient::new(connect(&router.target()));
+    let begun = service.seen().begun;
+    let held = client.greet(name("hold"));
+    until(|| service.seen().begun > begun);
+    // One may wait; the other place is for other clients.
+    let waiting = client.greet(name("waits"));
+    until(|| router.snapshot().waiting == 1);
+    let failed = block_on(client.echo(blob(b"no room"))).expect_err("the queue is full");
+    assert_eq!(failed.code(), Code::ResourceExhausted, "{failed}");
+    assert_eq!(failed.message(), "the queue of the group's router is full");
+    // Each time it may send four first packets (RT13).
+    let turned_away = router.snapshot().rejections.queue_full;
+    assert!((2..=8).contains(&turned_away), "{turned_away}");
+    drop((held, waiting));
 }
 
 /// Counts what has run.

@@ -18,6 +18,10 @@ use crate::keys::ChannelSession;
 /// fail it.
 pub type Dial<S> = Box<dyn FnMut(&mut Endpoint<S>, Dialled<'_>, u32) -> Result<SessionId, String>>;
 
+/// A [`Dial`], or what does the same by a node.
+pub(super) type Dialling<'a, S> =
+    &'a mut dyn FnMut(&mut Endpoint<S>, Dialled<'_>, u32) -> Result<SessionId, String>;
+
 /// The server that a session is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Dialled<'a> {
@@ -48,7 +52,7 @@ impl Channels {
             let session = endpoint.connect_with_slots(server.address, slots);
             session.map_err(|error| error.to_string())
         };
-        let dial: &mut dyn FnMut(&mut Endpoint<S>, Dialled<'_>, u32) -> _ = match dial {
+        let dial: Dialling<'_, S> = match dial {
             Some(dial) => dial,
             None => &mut by_node,
         };
@@ -60,7 +64,7 @@ impl Channels {
             let entry = self.list.get_mut(channel as usize).and_then(Option::as_mut);
             let is_group = entry.as_ref().is_some_and(|entry| entry.is_group());
             let next = match (opening.step, entry) {
-                (step, Some(entry)) if is_group => entry.open_group(endpoint, step),
+                (step, Some(entry)) if is_group => entry.open_group(endpoint, step, dial),
                 // Without a node, this loop is the only server.
                 (Step::Ask, _) if is_itself => Ok(Step::Session(open_to_itself(endpoint))),
                 (Step::Ask, entry) => {

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 
 use petasos_endpoint::{Context, Endpoint, GroupConfig, GroupId, SessionId, SessionState, Time};
 
+use super::connect::{Dialled, Dialling};
 use super::opening::{GroupStep, Opening, Step};
 use super::{ChannelEntry, Channels};
 
@@ -37,6 +38,7 @@ impl ChannelEntry {
         &mut self,
         endpoint: &mut Endpoint<S>,
         step: Step,
+        dial: Dialling<'_, S>,
     ) -> Result<Step, String> {
         match step {
             Step::Ask => {
@@ -47,8 +49,8 @@ impl ChannelEntry {
                 Ok(Step::Group(GroupStep::Attach(id)))
             }
             Step::Group(GroupStep::Dial(attachment, router)) => {
-                let session = endpoint.connect_with_slots(router, ROUTER_SLOTS);
-                let session = session.map_err(|error| error.to_string())?;
+                let router = Dialled { address: router, name: None };
+                let session = dial(endpoint, router, ROUTER_SLOTS)?;
                 Ok(Step::Group(GroupStep::Router(attachment, session)))
             }
             step => Ok(step),

@@ -80,6 +80,8 @@ pub(crate) struct Excuses {
     pub(crate) disruptions: bool,
     /// Streams have a retry policy.
     pub(crate) retries_streams: bool,
+    /// Calls go by way of routers, of which one is always there, as is a worker.
+    pub(crate) is_routed: bool,
 }
 
 /// All calls of a run, and the first violation.
@@ -129,7 +131,8 @@ impl Judge {
     fn judge(&mut self, at: Time, event: &Event) -> Broken {
         match event {
             Event::Begun { call, client, plan, timeout_at } => {
-                let runs_max = plan.kind.runs_max(self.excuses.retries_streams);
+                let runs_max =
+                    plan.kind.runs_max(self.excuses.retries_streams, self.excuses.is_routed);
                 let begun = Call::new(*client, (*plan, runs_max), *timeout_at);
                 return hold(self.calls.insert(*call, begun).is_none(), "calls begin once");
             }

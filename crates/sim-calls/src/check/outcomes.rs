@@ -25,6 +25,11 @@ fn failure_of(message: &str) -> Option<Failure> {
         HandlerFailed,
         Declined,
         OutOfMemory,
+        WorkerLost,
+        NoWorker,
+        QueueFull,
+        Expired,
+        UnknownPolicy,
     ];
     all.into_iter().find(|failure| failure.status().message() == message)
 }
@@ -78,6 +83,9 @@ impl Call {
         if (self.runs_max == 1 || self.is_named()) && says_not_run(message) && !may_have_run {
             hold(self.runs.is_empty(), "what did not run did not run")?;
         }
+        let is_away = code == Code::Unavailable && excuses.is_routed;
+        let must_go_on = is_away && self.plan.kind.is_idempotent() && at < self.timeout_at;
+        hold(!must_go_on, "what may run again is answered while a router and a worker are there")?;
         let ended = |code| self.runs.values().any(|run: &Run| run.ended == Some(Some(code)));
         let is_lost = failure_of(message) == Some(Failure::HandlerFailed);
         let has_cause = match code {

@@ -83,7 +83,7 @@ fn rule(history: &[Event]) -> Option<&'static str> {
 }
 
 fn excuses(retries_streams: bool) -> Excuses {
-    Excuses { short_memory: false, disruptions: true, retries_streams }
+    Excuses { disruptions: true, retries_streams, ..Excuses::default() }
 }
 
 /// Like `rule`, for streams with a retry policy.

@@ -14,6 +14,7 @@ from typing import Iterable, Optional, Tuple, TypeVar, Union
 
 from .._library import END, Bytes, OwnedMetadata, check, lib, microseconds, take_bytes
 from .._library import take_metadata
+from .._routing import Routing, options as routing_options
 from .._status import Metadata, RpcError, StatusCode
 from ._reactor import Reactor
 
@@ -36,6 +37,7 @@ class ClientCall(Generic[Request, Response]):
         requests: "Optional[Requests[Request]]",
         timeout: Optional[float],
         metadata: Optional[Entries],
+        routing: Optional[Routing] = None,
     ) -> None:
         self._parse = method.parse
         self._reactor = Reactor.current()
@@ -45,13 +47,14 @@ class ClientCall(Generic[Request, Response]):
         self._sender: "Optional[asyncio.Task[None]]" = None
         with OwnedMetadata(metadata) as entries:
             check(
-                lib.call_start(
+                lib.call_start_routed(
                     self._client.handle,
                     method.name.encode(),
                     request,
                     len(request),
                     microseconds(timeout),
                     entries,
+                    routing_options(routing),
                     byref(self._handle),
                 )
             )
@@ -178,7 +181,10 @@ class _Method(Generic[Request, Response]):
 
 
 class UnaryUnary(_Method[Request, Response]):
-    """One request, one response: `response = await stub.Method(request)`."""
+    """One request, one response: `response = await stub.Method(request)`.
+
+    `routing` says which worker of a group gets the call, if the channel is to a group.
+    """
 
     def __call__(
         self,
@@ -186,9 +192,10 @@ class UnaryUnary(_Method[Request, Response]):
         *,
         timeout: Optional[float] = None,
         metadata: Optional[Entries] = None,
+        routing: Optional[Routing] = None,
     ) -> SingleCall[Request, Response]:
         data = request.SerializeToString()  # type: ignore[attr-defined]
-        return SingleCall(self, data, None, timeout, metadata)
+        return SingleCall(self, data, None, timeout, metadata, routing)
 
 
 class UnaryStream(_Method[Request, Response]):

@@ -14,7 +14,7 @@ from ._call import StreamStream, StreamUnary, UnaryStream, UnaryUnary
 class Channel:
     """A connection to servers: `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://…` or `grpcs://…`.
 
-    It connects when the first call needs it. Any number of event loops may use it.
+    `router://HOST:PORT[,HOST:PORT…]` is a group of workers, by its routers. It connects when the first call needs it. Any number of event loops may use it.
     """
 
     def __init__(
@@ -30,8 +30,8 @@ class Channel:
     ) -> None:
         """Times are in seconds; `timeout` is what each call may take, unless it asks for less.
 
-        `service_config` is gRPC's, as JSON. `tls` is for `grpcs://`, and for `petasos://` where
-        servers ask for it. Without it calls reach this host only, unless `plaintext`
+        `service_config` is gRPC's, as JSON. `tls` is for `grpcs://`, and for `petasos://` and
+        `router://` where the other end asks for it. Without it calls reach this host only, unless `plaintext`
         allows what anybody in the network can read and change.
         """
         options = ChannelOptions(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from ctypes import byref, c_void_p, sizeof
-from typing import Any, AsyncIterator, Callable, Dict, List, NoReturn, Optional, Set, Tuple
+from ctypes import POINTER, byref, c_void_p, pointer, sizeof
+from typing import Any, AsyncIterator, Callable, Dict, List, NoReturn, Optional, Set, Tuple, Union
 
-from .._library import END, OK, PENDING, Bytes, OwnedMetadata, ServerOptions, Waker, check, lib
-from .._library import take_bytes, take_metadata, text
+from .._library import END, OK, PENDING, Bytes, JoinOptions, OwnedMetadata, ServerOptions, Waker
+from .._library import check, last_error, lib, take_bytes, take_metadata, text
 from .._service import Service
 from .._status import Metadata, RpcError, StatusCode
 from .._tls import Tls, options as tls_options
@@ -44,6 +44,7 @@ class Server:
         self._handlers: Dict[str, Handlers] = {}
         self._listen: Optional[str] = None
         self._grpc_listen: Optional[str] = None
+        self._joins: List[JoinOptions] = []
         self._handle = c_void_p()
         self._running: Set["asyncio.Task[None]"] = set()
         self._accepting: "Optional[asyncio.Task[None]]" = None
@@ -61,8 +62,34 @@ class Server:
         """Answers gRPC clients at `HOST:PORT`, too."""
         self._grpc_listen = address
 
+    def join(
+        self, target: str, *, bound: int = 16, weight: int = 100, primary: bool = False
+    ) -> None:
+        """Joins a group of workers, `router://HOST:PORT[,HOST:PORT…]`: its routers give it calls.
+
+        They dial the server, so it listens as well. Each of its loops takes up to `bound` calls at
+        a time from each router, 1 to 4095. `weight` is its part of the calls, compared with that of
+        other workers. The `primary` is for calls that are routed to that one.
+        """
+        if not (1 <= bound <= 4095 and 1 <= weight <= 65535):
+            raise ValueError(f"bound {bound}, weight {weight}: too small, or too great")
+        options = JoinOptions(sizeof(JoinOptions), target.encode(), bound, weight, primary)
+        self._joins.append(options)
+
+    def joined(self) -> "List[Union[bool, RpcError]]":
+        """The state at each router of the groups, in the order of their addresses.
+
+        True if it gives calls to the server, False if it has not answered yet, or the reason why it
+        does not. The server keeps asking.
+        """
+        states: "List[Union[bool, RpcError]]" = []
+        while (code := lib.server_joined(self._handle, len(states))) != END:
+            states.append(last_error(code) if code > 0 else code == OK)
+        return states
+
     async def start(self) -> None:
         """Starts the server: when this returns, calls are taken."""
+        joins = (POINTER(JoinOptions) * len(self._joins))(*map(pointer, self._joins))
         options = ServerOptions(
             sizeof(ServerOptions),
             None if self._listen is None else self._listen.encode(),
@@ -71,6 +98,8 @@ class Server:
             self._calls_max,
             tls_options(self._tls),
             self._plaintext,
+            joins,
+            len(self._joins),
         )
         services = (c_void_p * len(self._services))(*[it.handle.value for it in self._services])
         check(

@@ -13,12 +13,11 @@ use clap::Args;
 use petasos::message::Message;
 use petasos::{Msg, Request};
 use petasos_admin as proto;
-use petasos_cli::admin::{Frame, Order, SERVICE, ServiceArgs};
+use petasos_cli::admin::{Frame, Order, RoutedFrame, SERVICE, ServiceArgs};
 use petasos_cli::failed::Failed;
 use petasos_cli::output;
 use serde_json::Value;
 
-use self::routed::RoutedFrame;
 use self::screen::{Picture, Screen};
 use self::watch::{Told, Watch};
 

@@ -1,0 +1,87 @@
+//! How servers join groups of workers.
+
+use std::collections::BTreeMap;
+use std::ffi::c_char;
+
+use petasos::{AtRouter, Join, Server, ServerBuilder, Status};
+
+use crate::failure::{PETASOS_END, PETASOS_OK, PETASOS_PENDING, petasos_code};
+use crate::pointer;
+
+/// How a server joins a group of workers: the group's routers give it calls. Zeros in all fields
+/// but `struct_bytes` are the defaults; the target is required. Since version 3.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct petasos_join_options {
+    /// `sizeof(petasos_join_options)`: later versions may have more fields.
+    pub struct_bytes: usize,
+    /// The group's routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8.
+    pub target: *const c_char,
+    /// How many requests each loop takes at a time from each router, at most 4095; 0 means 16. The
+    /// router's policy may give fewer.
+    pub bound: u16,
+    /// The part of the requests that each loop gets, compared with that of other workers; 0 means
+    /// 100.
+    pub weight: u16,
+    /// Joins as primary, for calls that are routed to that one.
+    pub is_primary: bool,
+}
+
+impl pointer::Options for petasos_join_options {
+    const EARLIER_BYTES: &'static [usize] = &[];
+}
+
+/// Adds the groups of a program to a server.
+///
+/// # Errors
+/// The options are invalid: the program's fault.
+///
+/// # Safety
+/// `count` valid options are at `joins`.
+pub(crate) unsafe fn all(
+    mut builder: ServerBuilder,
+    joins: *const *const petasos_join_options,
+    count: usize,
+) -> Result<ServerBuilder, Status> {
+    if count > 0 && joins.is_null() {
+        return Err(pointer::null("the groups"));
+    }
+    for at in 0..count {
+        // SAFETY: the caller's promise.
+        let options = unsafe { pointer::options(*joins.add(at))? };
+        let options = options.ok_or_else(|| pointer::null("the options of a group"))?;
+        // SAFETY: the caller's promise.
+        let mut join = Join::new(unsafe { pointer::text(options.target, "the group")? });
+        if options.bound > 0 {
+            join = join.bound(options.bound);
+        }
+        if options.weight > 0 {
+            join = join.weight(options.weight);
+        }
+        if options.is_primary {
+            join = join.primary();
+        }
+        builder = builder.join(join);
+    }
+    Ok(builder)
+}
+
+/// Whether a server is a member at a router, counted from 0 in the order of their addresses.
+///
+/// # Errors
+/// The router cannot be reached, or refuses.
+pub(crate) fn state(server: &Server, router_index: usize) -> Result<petasos_code, Status> {
+    let mut routers = BTreeMap::<_, Vec<AtRouter>>::new();
+    for at in server.routers() {
+        routers.entry(at.router).or_default().push(at);
+    }
+    let Some((router, loops)) = routers.iter().nth(router_index) else { return Ok(PETASOS_END) };
+    let mut outside = loops.iter().filter(|at| !at.is_member).peekable();
+    if outside.peek().is_none() {
+        return Ok(PETASOS_OK);
+    }
+    match outside.find_map(|at| at.failure.as_ref()) {
+        Some(failure) => Err(Status::unavailable(format!("router {router}: {failure}"))),
+        None => Ok(PETASOS_PENDING),
+    }
+}
