@@ -18,6 +18,7 @@ use toml::Spanned;
 use crate::admin_options::AdminOptions;
 
 use crate::security::SecurityOptions;
+use crate::takeover::Subnetted;
 
 /// Picks a worker for each request of a group's clients.
 #[derive(Debug, Parser)]
@@ -32,6 +33,7 @@ pub struct Options {
             "listen", "data", "policy", "waiting_max", "waiting_age_ms", "payload_bytes",
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
             "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher",
+            "virtual_address", "interface", "peer", "takeover_ms",
         ]
     )]
     config: Option<PathBuf>,
@@ -124,6 +126,25 @@ struct GroupArguments {
     #[arg(long)]
     standby: bool,
 
+    /// An address that the active one of two routers has, with its prefix, such as 10.0.0.100/24:
+    /// the other one takes it over. With --interface, --peer, --data at this host's own address,
+    /// and --listen 0.0.0.0:PORT; CAP_NET_ADMIN and CAP_NET_RAW are needed
+    #[arg(long, value_name = "ADDRESS/BITS")]
+    virtual_address: Option<Subnetted>,
+
+    /// The Ethernet interface that gets the virtual address
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+
+    /// The control address of the other router with the virtual address, at the address of its
+    /// --data
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Option<SocketAddr>,
+
+    /// After so much silence, the other router has failed
+    #[arg(long, value_name = "MS", default_value_t = 60)]
+    takeover_ms: u64,
+
     #[command(flatten)]
     security: SecurityOptions,
 }
@@ -166,6 +187,18 @@ pub struct GroupOptions {
     /// Clients use another router as long as one says that it is active.
     #[serde(default)]
     pub standby: bool,
+    /// What the active one of two routers has.
+    #[serde(default)]
+    pub virtual_address: Option<Subnetted>,
+    /// Where it has it.
+    #[serde(default)]
+    pub interface: Option<String>,
+    /// The other one.
+    #[serde(default)]
+    pub peer: Option<SocketAddr>,
+    /// After so much silence it has failed.
+    #[serde(default = "default_takeover_ms")]
+    pub takeover_ms: u64,
     #[serde(default)]
     tls_cert: Option<PathBuf>,
     #[serde(default)]
@@ -202,6 +235,10 @@ fn default_asked_max() -> u32 {
 
 fn default_clients_max() -> u32 {
     4096
+}
+
+fn default_takeover_ms() -> u64 {
+    60
 }
 
 impl Options {
@@ -254,6 +291,10 @@ impl From<GroupArguments> for GroupOptions {
             services: given.services,
             binds: given.binds,
             standby: given.standby,
+            virtual_address: given.virtual_address,
+            interface: given.interface,
+            peer: given.peer,
+            takeover_ms: given.takeover_ms,
             tls_cert: given.security.tls_cert,
             tls_key: given.security.tls_key,
             tls_ca: given.security.tls_ca,
@@ -297,7 +338,10 @@ impl GroupOptions {
         let core = Config { policy, waiting_max, waiting_age_max, ..PlaneConfig::default().core };
         // Whether packets are sealed, the node says.
         let plane = PlaneConfig { core, payload_bytes, clients_max, ..PlaneConfig::default() };
-        let active = Active { is_active: !self.standby, term: u32::from(!self.standby) };
+        // With a virtual address, the first one to be active finds that out.
+        let has_address = self.takeover()?.is_some();
+        let is_active = !self.standby && !has_address;
+        let active = Active { is_active, term: u32::from(is_active) };
         if self.services.is_empty() && self.binds.is_some() {
             return Err("binds: the group has no services to bind".to_owned());
         }
@@ -313,6 +357,11 @@ impl GroupOptions {
 }
 
 impl GroupOptions {
+    /// What a virtual address depends on.
+    pub fn of_takeover(&self) -> (Option<Subnetted>, Option<&str>, Option<SocketAddr>, u64) {
+        (self.virtual_address, self.interface.as_deref(), self.peer, self.takeover_ms)
+    }
+
     /// What of members' settings is other than before, for people.
     pub fn member_differences(&self, before: &GroupOptions) -> Vec<String> {
         let mut all = Vec::new();
@@ -337,11 +386,14 @@ impl GroupOptions {
     }
 }
 
-/// At the same addresses, but at any port: they may be in use by a router that runs.
+/// At the same addresses, but at any port, and without a virtual address: they may be in use by a
+/// router that runs.
 pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
     let any = |address: SocketAddr| SocketAddr::new(address.ip(), 0);
     let (listen, data, binds) = (any(group.listen), group.data.map(any), group.binds.map(any));
-    GroupOptions { listen, data, binds, ..group.clone() }
+    let (virtual_address, interface, peer) = (None, None, None);
+    let group = group.clone();
+    GroupOptions { listen, data, binds, virtual_address, interface, peer, ..group }
 }
 
 /// The longest file, in bytes.
@@ -402,10 +454,15 @@ fn parse(text: &str) -> Result<(Vec<GroupOptions>, AdminOptions), String> {
         if at.port() != 0 && groups.iter().any(|other| other.listen == at) {
             return Err(wrong("there are two at this address".to_owned()));
         }
+        let shared = group.virtual_address;
+        if shared.is_some() && groups.iter().any(|other| other.virtual_address == shared) {
+            return Err(wrong("another group has the same virtual address".to_owned()));
+        }
         groups.push(group);
     }
     Ok((groups, file.admin))
 }
 
+mod shared;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ mod running;
 mod said;
 mod security;
 mod signals;
+mod takeover;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -10,12 +10,15 @@ use petasos_router_control::{Adjustment, MemberSettings, Operator, RouterService
 
 use crate::configuration::GroupOptions;
 use crate::security::SecurityOptions;
+use crate::takeover::Takeover;
 
 /// How long a thread of a group may take to do what an operator wants.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// A group that runs.
 pub struct Group {
+    // Ends first: clients are told that the router stands by.
+    takeover: Option<Takeover>,
     // Ends before its node does, so that no packet comes for members that are told goodbye.
     service: RouterService,
     node: Node,
@@ -59,11 +62,14 @@ impl Group {
 
     /// Whether all its threads run.
     pub fn is_running(&self) -> bool {
-        self.service.is_running()
+        self.service.is_running() && self.takeover.as_ref().is_none_or(Takeover::is_running)
     }
 
     /// Members hear that it ends, and have time to go elsewhere.
     pub fn drain(&self) {
+        if let Some(takeover) = &self.takeover {
+            takeover.end();
+        }
         self.node.drain();
     }
 
@@ -82,6 +88,7 @@ impl Group {
             ("services", *services != first.services),
             ("binds", *binds != first.binds),
             ("standby", *standby != first.standby),
+            ("the virtual address", to.of_takeover() != first.of_takeover()),
             ("what secures the group", to.security() != first.security()),
         ];
         let changed: Vec<_> = fixed.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
@@ -178,8 +185,11 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
         RouterService::start_with_table(&node, io, bind_io, settings)
     };
     let service = service.map_err(|error| error.to_string())?;
+    let takeover = group.takeover()?;
+    let takeover = takeover.map(|settings| Takeover::start(settings, listen, service.operator()));
+    let takeover = takeover.transpose()?;
     let (first, options) = (group.clone(), group.clone());
-    Ok(Group { service, node, listen, first, options })
+    Ok(Group { takeover, service, node, listen, first, options })
 }
 
 /// A socket for what members of a group send, by default at any port of its control address.

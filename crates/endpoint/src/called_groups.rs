@@ -76,7 +76,9 @@ impl CalledGroup {
         let state = |entry: &RouterEntry| AtRouter {
             router: entry.address,
             is_member: at(entry.address).is_some(),
+            is_connected: at(entry.address).is_some_and(|it| it.is_connected && it.has_roster),
             is_active: at(entry.address).is_some_and(|it| it.active.is_some()),
+            term: at(entry.address).and_then(|it| it.active).map_or(0, |(term, _)| term),
             peers: at(entry.address).map_or(0, |it| workers(it.session)),
             failure: entry.error.clone(),
         };
@@ -104,6 +106,7 @@ impl<S> Endpoint<S> {
             id,
             asked_max: config.asked_max,
             moves_calls: config.moves_calls,
+            hears_of_others: config.hears_of_others,
             routers,
             inboxes: Vec::new(),
             attached: Vec::new(),
@@ -119,16 +122,6 @@ impl<S> Endpoint<S> {
             return Err(GroupOpenError::NotAttached);
         }
         Ok(id)
-    }
-
-    /// Names the group's routers anew, 1 to 8: their name has other addresses now. Routers that are
-    /// neither named nor told of any more are left. An empty list changes nothing.
-    pub fn set_group_routers(&mut self, group: GroupId, routers: &[SocketAddr]) {
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let (new, left) = at.routers.rename(routers);
-        self.leave_called_routers(group, left);
-        new.into_iter().for_each(|router| self.ask_to_attach(group, router, Duration::ZERO));
-        self.use_best(group);
     }
 
     /// Closes a group: its calls end with [`crate::CallError::SessionClosed`], and its routers are
@@ -186,7 +179,7 @@ impl<S> Endpoint<S> {
         DataAddress::udp(local.port(), Some(local.ip()).filter(|ip| !ip.is_unspecified()))
     }
 
-    fn ask_to_attach(&mut self, group: GroupId, router: SocketAddr, after: Duration) {
+    pub(crate) fn ask_to_attach(&mut self, group: GroupId, router: SocketAddr, after: Duration) {
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         let asked_max = at.asked_max;
         let params = AttachParams {
@@ -348,7 +341,7 @@ impl<S> Endpoint<S> {
         told: &[SocketAddr],
     ) {
         let now = self.cx.core.now;
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let Some(at) = self.cx.core.outside.groups.hearing(group) else { return };
         if at.told_at != Time::ZERO && now - at.told_at < ROUTERS_AFTER {
             if let Some((_, inbox)) = at.inboxes.iter().find(|(id, _)| *id == enrolment) {
                 inbox.put_back(told);
@@ -361,7 +354,7 @@ impl<S> Endpoint<S> {
         new.into_iter().for_each(|router| self.ask_to_attach(group, router, jittered(AGAIN_MIN)));
     }
 
-    fn leave_called_routers(&mut self, group: GroupId, left: Vec<RouterEntry>) {
+    pub(crate) fn leave_called_routers(&mut self, group: GroupId, left: Vec<RouterEntry>) {
         for entry in left {
             let Some(at) = self.cx.core.outside.groups.called(group) else { return };
             let of = at.attached.iter().filter(|it| it.router == entry.address);

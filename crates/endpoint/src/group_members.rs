@@ -13,6 +13,7 @@ use petasos_proto::taken::MembershipId;
 
 use crate::enrolment::{EnrolmentId, Inbox};
 use crate::error::SessionError;
+use crate::group::MEMBERSHIPS_MAX;
 use crate::method_table::MethodNames;
 use crate::router_list::{RouterFailure, RouterList};
 use crate::sessions::{PeerId, SessionId};
@@ -40,11 +41,14 @@ pub struct GroupConfig {
     /// numbers mean the same to all of them. Otherwise, calls that ask a router whose connection
     /// has ended end when there is a better one, most of them with [`crate::CallError::NotSent`].
     pub moves_calls: bool,
+    /// Whether to attach also to routers that those tell of.
+    pub hears_of_others: bool,
 }
 
 impl Default for GroupConfig {
     fn default() -> GroupConfig {
-        GroupConfig { routers: Vec::new(), asked_max: 4096, moves_calls: true }
+        let (routers, asked_max) = (Vec::new(), 4096);
+        GroupConfig { routers, asked_max, moves_calls: true, hears_of_others: true }
     }
 }
 
@@ -122,8 +126,12 @@ pub struct AtRouter {
     pub router: SocketAddr,
     /// Whether the endpoint is a member there: attached, or joined.
     pub is_member: bool,
+    /// Whether the connection with it stands, and it has told what a member needs to know.
+    pub is_connected: bool,
     /// Whether the router has said that it is the active one (RT38).
     pub is_active: bool,
+    /// The term with which it has said so; 0 otherwise.
+    pub term: u32,
     /// Workers in its roster, for groups that are called; clients that it has told of, for groups
     /// that are served.
     pub peers: usize,
@@ -146,6 +154,7 @@ pub(crate) struct CalledGroup {
     pub(crate) id: GroupId,
     pub(crate) asked_max: u32,
     pub(crate) moves_calls: bool,
+    pub(crate) hears_of_others: bool,
     pub(crate) routers: RouterList,
     /// Inboxes of what was asked and has not ended.
     pub(crate) inboxes: Vec<(EnrolmentId, Arc<Inbox>)>,
@@ -242,8 +251,20 @@ impl EndpointGroups {
         self.called.iter_mut().find(|group| group.id == id)
     }
 
+    /// The group, if it heeds what routers tell of others.
+    pub(crate) fn hearing(&mut self, id: GroupId) -> Option<&mut CalledGroup> {
+        self.called(id).filter(|group| group.hears_of_others)
+    }
+
     pub(crate) fn served(&mut self, id: ServedGroupId) -> Option<&mut ServedGroup> {
         self.served.iter_mut().find(|group| group.id == id)
+    }
+
+    /// The most routers of a group that is served, beside those of the others.
+    pub(crate) fn served_routers_max(&self, id: ServedGroupId) -> usize {
+        let others = self.served.iter().filter(|it| it.id != id);
+        let of_others: usize = others.map(|it| it.routers.iter().count()).sum();
+        MEMBERSHIPS_MAX - of_others
     }
 
     /// The group that is called and has this enrolment.
@@ -304,6 +325,12 @@ impl CalledGroup {
             (is_open, has_workers(it.session), is_answered, it.active, is_used)
         });
         best.map(|it| it.session)
+    }
+}
+
+impl ServedGroup {
+    pub(crate) fn joined_by(&mut self, enrolment: EnrolmentId) -> Option<&mut Joined> {
+        self.joined.iter_mut().find(|it| it.enrolment == enrolment)
     }
 }
 

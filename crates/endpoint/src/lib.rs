@@ -73,6 +73,7 @@ mod placing;
 mod polling;
 mod quota;
 mod receive;
+mod renamed_routers;
 mod router_list;
 mod sealed_links;
 mod secure;

@@ -127,8 +127,12 @@ impl RouterList {
     }
 
     /// Others are named from now on. Returns those that are new, and those that are neither named
-    /// nor told of any more. An empty list changes nothing.
-    pub(crate) fn rename(&mut self, named: &[SocketAddr]) -> (Vec<SocketAddr>, Vec<RouterEntry>) {
+    /// nor told of any more. There are at most `routers_max`. An empty list changes nothing.
+    pub(crate) fn rename(
+        &mut self,
+        named: &[SocketAddr],
+        routers_max: usize,
+    ) -> (Vec<SocketAddr>, Vec<RouterEntry>) {
         if named.is_empty() {
             return (Vec::new(), Vec::new());
         }
@@ -136,7 +140,7 @@ impl RouterList {
         let left = self.take_untold();
         let mut new = Vec::new();
         for &address in named {
-            if self.get_mut(address).is_none() && self.0.len() < ROUTERS_MAX {
+            if self.get_mut(address).is_none() && self.0.len() < routers_max {
                 self.0.push(RouterEntry::new(address, true));
                 new.push(address);
             }

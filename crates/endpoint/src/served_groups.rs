@@ -18,7 +18,7 @@ use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, MemberRequest, News, Reminder};
 use crate::error::SessionError;
-use crate::group::{MEMBERSHIPS_MAX, MembershipId, RouterProcess};
+use crate::group::{MembershipId, RouterProcess};
 use crate::group_members::{
     AtRouter, EPOCH_OVER, GroupOpenError, Joined, OUTLIVE, ROUTERS_AFTER, ServeConfig, ServedGroup,
     ServedGroupId,
@@ -48,15 +48,13 @@ impl ServedGroup {
         let state = |entry: &RouterEntry| AtRouter {
             router: entry.address,
             is_member: at(entry.address).is_some(),
+            is_connected: at(entry.address).is_some_and(|it| it.is_connected),
             is_active: false,
+            term: 0,
             peers: at(entry.address).map_or(0, |it| clients(it.id)),
             failure: entry.error.clone(),
         };
         self.routers.iter().map(state).collect()
-    }
-
-    fn joined_by(&mut self, enrolment: EnrolmentId) -> Option<&mut Joined> {
-        self.joined.iter_mut().find(|it| it.enrolment == enrolment)
     }
 }
 
@@ -80,11 +78,10 @@ impl<S> Endpoint<S> {
         let routers = RouterList::new(&config.routers).ok_or(GroupOpenError::Routers)?;
         let addresses: Vec<_> = routers.iter().map(|entry| entry.address).collect();
         let groups = &mut self.cx.core.outside.groups;
-        let of_others: usize = groups.served.iter().map(|group| group.routers.iter().count()).sum();
-        if of_others + addresses.len() > MEMBERSHIPS_MAX {
+        let id = ServedGroupId(groups.next_id());
+        if addresses.len() > groups.served_routers_max(id) {
             return Err(GroupOpenError::TooMany);
         }
-        let id = ServedGroupId(groups.next_id());
         groups.served.push(ServedGroup {
             id,
             config: config.clone(),
@@ -122,7 +119,12 @@ impl<S> Endpoint<S> {
     }
 
     /// Asks a router after a time. The offer is made then: there are few.
-    fn ask_to_join(&mut self, group: ServedGroupId, router: SocketAddr, after: Duration) {
+    pub(crate) fn ask_to_join(
+        &mut self,
+        group: ServedGroupId,
+        router: SocketAddr,
+        after: Duration,
+    ) {
         if after.is_zero() {
             return self.join_now(group, router);
         }
@@ -368,9 +370,7 @@ impl<S> Endpoint<S> {
         told: &[SocketAddr],
     ) {
         let now = self.cx.core.now;
-        let served = &self.cx.core.outside.groups.served;
-        let others = served.iter().filter(|it| it.id != group);
-        let of_others: usize = others.map(|it| it.routers.iter().count()).sum();
+        let routers_max = self.cx.core.outside.groups.served_routers_max(group);
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         if at.told_at != Time::ZERO && now - at.told_at < ROUTERS_AFTER {
             if let Some((_, inbox)) = at.inboxes.iter().find(|(id, _)| *id == enrolment) {
@@ -379,12 +379,12 @@ impl<S> Endpoint<S> {
             return self.remind(enrolment, Reminder::Routers, ROUTERS_AFTER);
         }
         at.told_at = now;
-        let (new, left) = at.routers.hear(teller, told, MEMBERSHIPS_MAX - of_others);
+        let (new, left) = at.routers.hear(teller, told, routers_max);
         self.leave_served_routers(group, left);
         new.into_iter().for_each(|router| self.ask_to_join(group, router, jittered(AGAIN_MIN)));
     }
 
-    fn leave_served_routers(&mut self, group: ServedGroupId, left: Vec<RouterEntry>) {
+    pub(crate) fn leave_served_routers(&mut self, group: ServedGroupId, left: Vec<RouterEntry>) {
         for entry in left {
             let Some(at) = self.cx.core.outside.groups.served(group) else { return };
             let of = at.joined.iter().filter(|it| it.router == entry.address);

@@ -38,8 +38,13 @@ impl<S> Endpoint<S> {
             }
             return;
         }
+        // A router that is active still, and another one with a greater term, may be cut off: its
+        // connection would tell that much later.
+        let active = |session| at.attached.iter().find(|it| it.session == session)?.active;
+        let is_overtaken =
+            active(used).is_some_and(|it| active(best).is_some_and(|by| by.0 > it.0));
         let is_connected = at.attached.iter().any(|it| it.session == used && it.is_connected);
-        if !is_connected {
+        if is_overtaken || !is_connected {
             self.cx.core.end_asked_by(used);
         }
     }

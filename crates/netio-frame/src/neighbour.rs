@@ -98,6 +98,15 @@ impl NeighbourFrame {
         }
     }
 
+    /// The frame that tells everybody where `local`'s address is, unasked: an ARP announcement (RFC
+    /// 5227, section 3) or an unsolicited advertisement (RFC 4861, section 7.2.6).
+    pub fn announcement(local: (Mac, IpAddr)) -> NeighbourFrame {
+        match local.1 {
+            IpAddr::V4(own) => NeighbourFrame::question(local, own.into()),
+            IpAddr::V6(_) => NeighbourFrame::answer(local, (None, local.0)),
+        }
+    }
+
     /// The frame's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]

@@ -1,9 +1,9 @@
 //! Configuration of the backend.
 
 use crate::mode::{AttachMode, XdpMode};
-use crate::netlink::Interface;
 use crate::{XdpError, XskConfig};
 use petasos_netio_frame::ETHERNET_BYTES;
+use petasos_netlink::Interface;
 
 /// How an [`XdpIo`](crate::XdpIo) behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]

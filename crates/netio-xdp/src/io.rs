@@ -11,7 +11,6 @@ use petasos_netio::{
 };
 
 use crate::error::{XdpError, system};
-use crate::netlink::{Interface, NeighbourState, Netlink};
 use crate::program::Steering;
 use crate::socket::{CopyMode, XskSocket, reserve};
 use crate::stats::XdpStats;
@@ -20,6 +19,7 @@ use crate::upkeep::{Upkeep, now, read_changes};
 use crate::{XdpConfig, XdpMode};
 use petasos_netio_frame::RouteTable;
 use petasos_netio_frame::{ETHERNET_BYTES, Mac, Template, UDP_BYTES, V4_BYTES, V6_BYTES, validate};
+use petasos_netlink::{Interface, NeighbourState, Netlink};
 
 /// Packet I/O over one AF_XDP socket.
 ///

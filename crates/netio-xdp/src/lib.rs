@@ -12,7 +12,6 @@
 //! | `program` | loads, attaches and shares the steering program |
 //! | `petasos-netio-frame`
 //! builds and validates frames, knows peers and their headers |
-//! | `netlink` | next hops and their Ethernet addresses |
 //! | `impair` | a port that drops, marks and loses packets, for experiments |
 //! | `probe` | what this host supports, and why not |
 //!
@@ -35,7 +34,6 @@ mod holder;
 mod impair;
 mod io;
 mod mode;
-mod netlink;
 mod probe;
 mod program;
 mod socket;

@@ -5,9 +5,10 @@
 use std::fs;
 use std::net::IpAddr;
 
+use petasos_netlink::{Interface, Netlink};
+
 use crate::holder::holders;
 use crate::io::check_interface;
-use crate::netlink::{Interface, Netlink};
 use crate::program::load;
 use crate::socket::{locked_memory_max, new_socket};
 use crate::{Holder, XdpConfig, XdpError};

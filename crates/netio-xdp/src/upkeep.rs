@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use petasos_base::Time;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::netlink::{NeighbourState, Netlink};
 use petasos_netio_frame::RouteTable;
+use petasos_netlink::{NeighbourState, Netlink};
 
 /// Keeps neighbours fresh. The kernel believes in a neighbour for about 30 s after it has heard of
 /// it, but does not see the traffic of this backend. So it is told that each hop is in use every

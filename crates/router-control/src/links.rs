@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use petasos_control::BODY_BYTES_MAX;
+use petasos_control::{Active, BODY_BYTES_MAX};
 use petasos_endpoint::group_router::{
     ClientChange, GroupPeer, MemberChange, MemberState, TellError, Told,
 };
@@ -24,6 +24,7 @@ pub(crate) struct Tables<'a> {
     /// Of workers, and of clients.
     pub(crate) epochs: (u16, u16),
     pub(crate) routers: &'a [std::net::SocketAddr],
+    pub(crate) active: Active,
     /// `None`: the group has no table of methods.
     pub(crate) methods: Option<&'a MethodTable>,
 }
@@ -44,6 +45,8 @@ pub(crate) struct Link {
     /// The epoch that its workers were told, and the one that they have confirmed.
     pub(crate) epoch_told: Option<u16>,
     pub(crate) epoch_heard: Option<u16>,
+    /// What its clients were told of being active.
+    pub(crate) active_told: Option<Active>,
     routers_told: bool,
     methods_told: MethodsTold,
 }
@@ -66,6 +69,7 @@ impl Link {
             clients_told: 0,
             epoch_told: None,
             epoch_heard: None,
+            active_told: None,
             routers_told: false,
             methods_told: MethodsTold::default(),
         }
@@ -106,6 +110,10 @@ impl Link {
             self.tell_clients(tables, &mut tell)?;
         }
         if !self.clients.is_empty() {
+            if self.active_told != Some(tables.active) {
+                tell(Told::Active(tables.active))?;
+                self.active_told = Some(tables.active);
+            }
             self.tell_members(tables, &mut tell)?;
         }
         let (of_workers, of_clients) = tables.epochs;

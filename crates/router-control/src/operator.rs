@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use petasos_control::Active;
 use petasos_endpoint::{Mailbox, RouterWaker};
 use petasos_router::{Adjustment, ConfigError};
 
@@ -100,6 +101,15 @@ impl Operator {
     pub fn set_members(&self, settings: MemberSettings, tell: impl FnOnce() + Send + 'static) {
         self.ask(move |group| {
             group.set_members(settings);
+            tell();
+        });
+    }
+
+    /// Says to clients from now on whether this router is the active one, and tells that they are
+    /// being told (RT38).
+    pub fn set_active(&self, active: Active, tell: impl FnOnce() + Send + 'static) {
+        self.ask(move |group| {
+            group.set_active(active);
             tell();
         });
     }

@@ -1,15 +1,19 @@
-//! The groups that a loop has joined, and other threads that ask what has become of that.
+//! The groups that a loop has joined, and other threads that ask what has become of that, or have
+//! looked names of routers up again.
 
 use core::cell::RefCell;
+use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
-use petasos_endpoint::{AtRouter, Context, ServedGroupId};
+use petasos_endpoint::{AtRouter, Context, Endpoint, ServedGroupId};
 
 /// See the module's documentation.
 #[derive(Default)]
 pub(crate) struct JoinedGroups {
     groups: RefCell<Vec<ServedGroupId>>,
     askers: RefCell<Vec<Sender<Vec<AtRouter>>>>,
+    /// Groups that have other routers now, by the order of joining.
+    renamed: RefCell<Vec<(usize, Vec<SocketAddr>)>>,
 }
 
 impl JoinedGroups {
@@ -38,6 +42,24 @@ impl JoinedGroups {
         for asker in self.askers.borrow_mut().drain(..) {
             // Who does not wait any more need not know.
             let _ = asker.send(at.clone());
+        }
+    }
+
+    /// A group has these routers from now on. This needs the endpoint itself, between turns.
+    pub(crate) fn rename(&self, group: usize, routers: Vec<SocketAddr>) {
+        self.renamed.borrow_mut().push((group, routers));
+    }
+
+    pub(crate) fn is_renamed(&self) -> bool {
+        !self.renamed.borrow().is_empty()
+    }
+
+    /// Tells the endpoint of groups that have other routers now.
+    pub(crate) fn tell_renamed<S>(&self, endpoint: &mut Endpoint<S>) {
+        for (group, routers) in self.renamed.borrow_mut().drain(..) {
+            if let Some(group) = self.groups.borrow().get(group) {
+                endpoint.set_served_routers(*group, &routers);
+            }
         }
     }
 }

@@ -170,9 +170,7 @@ impl Runtime {
                     return output;
                 }
             }
-            self.turn_until(|local| {
-                local.main_woken.get() || local.channels.borrow().needs_endpoint()
-            });
+            self.turn_until(|local| local.main_woken.get() || local.needs_endpoint());
         }
     }
 
@@ -356,6 +354,7 @@ impl Runtime {
         self.local.set_turn(Some(self.local.clock.now()));
         let result = run(endpoint);
         self.local.set_turn(None);
+        self.local.joined.tell_renamed(endpoint);
         if self.local.channels.borrow().needs_endpoint() {
             let dial = &mut *self.dial.borrow_mut();
             self.local.channels.borrow_mut().use_endpoint(endpoint, dial.as_mut());
@@ -381,7 +380,7 @@ impl Runtime {
             endpoint.until(at)
         });
         let local = self.local;
-        let has_more = local.channels.borrow().needs_endpoint() || turn::has_work(local);
+        let has_more = local.needs_endpoint() || turn::has_work(local);
         if has_more { Some(core::time::Duration::ZERO) } else { wait }
     }
 

@@ -49,6 +49,8 @@ pub enum Command {
     Resolved { channel: u32, info: Arc<ChannelInfo>, found: io::Result<Vec<SocketAddr>> },
     /// Say what the loop has at the routers of the groups that it has joined.
     Routers(Sender<Vec<AtRouter>>),
+    /// A joined group, by the order of joining, has other routers: names were looked up again.
+    Rename { group: usize, routers: Vec<SocketAddr> },
     /// Shut down, with this grace period for handlers.
     Stop { grace: Duration },
 }

@@ -21,3 +21,55 @@ fn what_is_wrong_is_said_with_its_line() {
     let (groups, admin) = parse(&format!("{two}\"127.0.0.1:0\"\n")).expect("it is right");
     assert_eq!((groups.len(), admin), (2, AdminOptions::default()));
 }
+
+/// Two routers with one address: what is missing, or contradicts itself.
+#[test]
+fn a_virtual_address_needs_another_router_and_an_own_address() {
+    let right = [
+        ("listen", "\"0.0.0.0:7000\""),
+        ("data", "\"10.0.0.1:7001\""),
+        ("virtual_address", "\"10.0.0.100/24\""),
+        ("interface", "\"eth0\""),
+        ("peer", "\"10.0.0.2:7000\""),
+        ("takeover_ms", "60"),
+        ("plaintext", "true"),
+    ];
+    let file = |changed: &[(&str, &str)]| {
+        let mut keys: Vec<_> = right.to_vec();
+        for (name, value) in changed {
+            keys.retain(|(key, _)| key != name);
+            keys.push((name, value));
+        }
+        let lines = keys.iter().filter(|(_, value)| !value.is_empty());
+        let lines = lines.map(|(key, value)| format!("{key} = {value}\n"));
+        format!("[[group]]\n{}", lines.collect::<String>())
+    };
+    let (groups, _) = parse(&file(&[])).expect("it is right");
+    let settings = groups[0].takeover().expect("it is right").expect("there is one");
+    assert!(settings.is_first && settings.own == groups[0].data.expect("it is there").ip());
+    assert!(!groups[0].settings().expect("it is right").active.is_active, "it finds that out");
+    for (changed, what) in [
+        (&[("interface", "")][..], "together"),
+        (&[("peer", "")], "together"),
+        (&[("virtual_address", ""), ("peer", "")], "together"),
+        (&[("virtual_address", "\"10.0.0.100\"")], "10.0.0.100/24"),
+        (&[("virtual_address", "\"10.0.0.100/40\"")], "40 bits"),
+        (&[("standby", "true")], "standby"),
+        (&[("listen", "\"10.0.0.1:7000\"")], "listen: 0.0.0.0:7000"),
+        (&[("data", "")], "data"),
+        (&[("data", "\"0.0.0.0:7001\"")], "data"),
+        (&[("data", "\"10.0.0.100:7001\"")], "data"),
+        (&[("services", "[\"a.B\"]")], "binds"),
+        (&[("peer", "\"10.0.0.1:7000\"")], "peer"),
+        (&[("peer", "\"10.0.0.2:0\"")], "peer"),
+        (&[("takeover_ms", "11")], "12 to 60000"),
+    ] {
+        let wrong = parse(&file(changed)).expect_err(what);
+        assert!(wrong.contains(what), "{changed:?}: {wrong}");
+    }
+    let second = file(&[("listen", "\"0.0.0.0:7005\""), ("data", "\"10.0.0.1:7006\"")]);
+    let wrong = parse(&format!("{}{second}", file(&[]))).expect_err("one address");
+    assert!(wrong.contains("another group has the same virtual address"), "{wrong}");
+    let without = at_any_ports(&groups[0]);
+    assert!(without.takeover().is_ok_and(|it| it.is_none()), "a check takes no address");
+}

@@ -31,11 +31,13 @@ pub(super) struct Tls {
     identity: Option<Arc<Identity>>,
     /// Once TLS has failed, all input is discarded.
     failure: Option<HandshakeFailure>,
+    /// Likewise: after its goodbye, rustls does not expect that it fails.
+    is_closed: bool,
 }
 
 impl Tls {
     pub(super) fn new(connection: impl Into<Connection>) -> Tls {
-        Tls { connection: connection.into(), identity: None, failure: None }
+        Tls { connection: connection.into(), identity: None, failure: None, is_closed: false }
     }
 
     /// Why TLS has failed, if it has.
@@ -46,7 +48,7 @@ impl Tls {
     /// Reads what the socket has, up to some 16 KiB. Returns how many bytes; 0 is the end of the
     /// stream.
     pub(super) fn read_from(&mut self, socket: &mut impl Read) -> io::Result<usize> {
-        if self.failure.is_some() {
+        if self.failure.is_some() || self.is_closed {
             return socket.read(&mut [0; 4096]);
         }
         let count = self.connection.read_tls(socket)?;
@@ -95,6 +97,7 @@ impl Tls {
 
     /// Says goodbye: nothing more is sent.
     pub(super) fn close(&mut self) {
+        self.is_closed = true;
         self.connection.send_close_notify();
     }
 

@@ -18,7 +18,8 @@ mod program;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use crate::netlink::Netlink;
+use petasos_netlink::Netlink;
+
 use crate::sys::bpf::{self, AttachPoint, MapKind, ProgramKind};
 use program::Counter;
 

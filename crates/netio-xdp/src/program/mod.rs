@@ -18,10 +18,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard};
 
+use petasos_netlink::{Interface, Netlink};
+
 use crate::error::{PRIVILEGES, kernel_lacks, system};
 use crate::holder::holders;
 use crate::mode::{AttachMode, XdpMode};
-use crate::netlink::{Interface, Netlink};
 use crate::sys::bpf::{self, AttachPoint, MapKind, ProgramKind};
 use crate::{XdpError, XskSocket};
 use steer::{KEY_BYTES, Key};

@@ -7,7 +7,8 @@ use std::sync::{Arc, mpsc};
 
 use petasos_endpoint::{Node, ServeConfig};
 use petasos_rpc::intercept::{Chain, Interceptor};
-use petasos_runtime::shared::Shared;
+use petasos_rpc::settings::Routers;
+use petasos_runtime::shared::{Command, Shared};
 use petasos_runtime::workers::Workers;
 use petasos_runtime::{LoopConfig, LoopError, Security, ServeError, ServiceChoice, ServiceConfig};
 
@@ -17,6 +18,7 @@ use super::error::{StartError, find};
 #[cfg(feature = "grpc")]
 use super::grpc::GrpcService;
 use super::join::Join;
+use super::names::{Named, Names};
 use crate::event_loop::Loop;
 use crate::handler::{Placed, Prepared, Service};
 
@@ -253,8 +255,8 @@ impl ServerBuilder {
         };
         let placed = Placed { workers, on_workers: self.on_workers, chain: self.chain };
         let services = self.services;
-        let groups = self.join.iter().zip(routers);
-        let groups = groups.map(|(join, routers)| join.config(routers, &node)).collect();
+        let groups = self.join.iter().zip(&routers);
+        let groups = groups.map(|(join, (_, found))| join.config(found.clone(), &node)).collect();
         let setup = Setup { node: node.clone(), service, services, placed, groups, config };
         #[cfg(feature = "grpc")]
         let port = self.grpc.map(|mut asked| {
@@ -277,9 +279,11 @@ impl ServerBuilder {
             grpc: None,
             ending,
             grace: self.grace,
+            names: None,
         };
         // On an error the server is dropped, which ends the running threads.
         started.1?;
+        let server = server.with_names(routers)?;
         #[cfg(feature = "grpc")]
         let server = match port {
             None => server,
@@ -344,6 +348,24 @@ impl Server {
             router.add(name, routes);
         }
         self.grpc = Some(port.serve(router, &self.ending)?);
+        Ok(self)
+    }
+}
+
+impl Server {
+    /// Has the names of routers looked up again from now on.
+    fn with_names(mut self, routers: Vec<(Routers, Vec<SocketAddr>)>) -> std::io::Result<Server> {
+        let named = |(group, (routers, mut found)): (usize, (Routers, Vec<SocketAddr>))| {
+            found.sort_unstable();
+            Named { group, routers, found }
+        };
+        let loops = self.loops.clone();
+        let tell = move |group, routers: Vec<SocketAddr>| {
+            for runtime in &loops {
+                runtime.send(Command::Rename { group, routers: routers.clone() });
+            }
+        };
+        self.names = Names::start(routers.into_iter().enumerate().map(named).collect(), tell)?;
         Ok(self)
     }
 }

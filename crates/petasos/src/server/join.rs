@@ -25,7 +25,8 @@ pub struct Join {
 }
 
 impl Join {
-    /// The group with these routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8.
+    /// The group with these routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8. Names are looked
+    /// up again every 30 s: routers that come are joined, and those that are gone are left.
     pub fn new(target: impl Into<String>) -> Join {
         let ServeConfig { bound, weight, is_primary, .. } = ServeConfig::default();
         Join { target: target.into(), bound, idle_threads: None, weight, is_primary }
@@ -61,13 +62,15 @@ impl Join {
         self
     }
 
-    /// The routers' addresses.
-    pub(super) fn look_up(&self) -> Result<Vec<SocketAddr>, StartError> {
+    /// The routers, and their addresses.
+    pub(super) fn look_up(&self) -> Result<(Routers, Vec<SocketAddr>), StartError> {
         if self.bound == 0 || self.idle_threads == Some(0) {
             return Err(StartError::JoinBound);
         }
         let routers = Routers::parse(&self.target)?;
-        routers.look_up().map_err(|error| StartError::Address(self.target.clone(), error))
+        let found = routers.look_up();
+        let found = found.map_err(|error| StartError::Address(self.target.clone(), error))?;
+        Ok((routers, found))
     }
 
     /// What the loops of a server are told.

@@ -15,6 +15,7 @@ mod error;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod join;
+mod names;
 mod signals;
 
 use core::fmt;
@@ -44,6 +45,8 @@ pub struct Server {
     grpc: Option<grpc::Port>,
     ending: Arc<Ending>,
     grace: Duration,
+    /// Ends with the server.
+    names: Option<names::Names>,
 }
 
 impl Server {

@@ -267,6 +267,10 @@ impl Group {
                     let epoch = epoch_of_client(self.secrets.as_mut(), epoch, grant.client);
                     let grant = AttachGrant { epoch, ..grant };
                     at.clients.insert(grant.client, grant.epoch.number);
+                    // To the others of the connection it is told all the same, if it is news.
+                    if at.clients.len() == 1 {
+                        at.active_told = Some(self.settings.active);
+                    }
                     let result = Ok((grant, self.settings.active));
                     answers.push((link, RouterAnswer::Attach { id, result }));
                 }
@@ -387,6 +391,7 @@ impl GroupRouter for Group {
             clients: &self.client_log,
             epochs: (self.epochs.newest(), self.epochs.of_clients()),
             routers: &self.settings.routers,
+            active: self.settings.active,
             methods: self.methods.as_ref(),
         };
         match link.tell(&mut tables, tell) {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::sync::{AtomicU64, Ordering};
+use petasos_control::Active;
 use petasos_endpoint::Mailbox;
 use petasos_router_plane::ClientCounts;
 
@@ -106,6 +107,10 @@ impl Group {
         });
         let listed = listed.collect();
         (listed, clients.next().is_some())
+    }
+
+    pub(crate) fn set_active(&mut self, active: Active) {
+        self.settings.active = active;
     }
 
     pub(crate) fn set_members(&mut self, settings: MemberSettings) {

@@ -3,13 +3,13 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use petasos_endpoint::{RefuseCode, SessionError};
+use petasos_endpoint::{GroupConfig, GroupId, RefuseCode, SessionError};
 use petasos_router_control::{
-    ClientSnapshot, GroupSettings, GroupSnapshot, MemberSettings, Operator, PlaneConfig,
+    Active, ClientSnapshot, GroupSettings, GroupSnapshot, MemberSettings, Operator, PlaneConfig,
     WorkerChange, Workers,
 };
 
-use crate::world::{Member, Router, Wire, client, until, worker};
+use crate::world::{Member, Router, Wire, client, client_with, until, worker};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -161,3 +161,127 @@ fn nobody_waits_for_a_router_that_has_ended() {
 }
 
 const TIMEOUT: std::sync::mpsc::RecvTimeoutError = std::sync::mpsc::RecvTimeoutError::Timeout;
+
+#[test]
+fn rt36_clients_are_told_which_router_is_active_when_that_changes() {
+    let standby = Active { is_active: false, term: 0 };
+    let settings = || GroupSettings { active: standby, ..GroupSettings::default() };
+    let routers = [Router::start(settings()), Router::start(settings())];
+    let addresses: Vec<_> = routers.iter().map(|router| router.address).collect();
+    let mut callers = [client(&addresses)];
+    let mut workers = [worker(&addresses)];
+    let at = |callers: &mut [Member<GroupId>]| {
+        let group = callers[0].group;
+        let at = callers[0].endpoint.context().group_routers(group);
+        at.iter().map(|at| (at.is_connected && at.peers == 1, at.term)).collect::<Vec<_>>()
+    };
+    until(&mut callers, &mut workers, |callers, _| at(callers) == [(true, 0), (true, 0)]);
+    let say = |router: usize, is_active, term| {
+        let (tell, told) = channel();
+        let operator = routers[router].service.operator();
+        operator.set_active(Active { is_active, term }, move || tell.send(()).expect("waited"));
+        told.recv_timeout(PATIENCE).expect("the router answers");
+    };
+    // Each is the active one in turn, for a while both; calls go by that of the higher term.
+    for term in 1..8 {
+        let router = term as usize % 2;
+        say(router, true, term);
+        until(&mut callers, &mut workers, |callers, _| at(callers)[router] == (true, term));
+        let used = callers[0].endpoint.context().group_router(callers[0].group);
+        assert_eq!(used, Some(addresses[router]), "term {term}");
+        calls(&mut callers, &mut workers, 20);
+        say(1 - router, false, term);
+        until(&mut callers, &mut workers, |callers, _| at(callers)[1 - router] == (true, 0));
+        let used = callers[0].endpoint.context().group_router(callers[0].group);
+        assert_eq!(used, Some(addresses[router]), "term {term}");
+    }
+    assert_eq!(snapshot(&routers[1].service.operator()).active, (true, 7));
+}
+
+#[test]
+fn rt38_calls_that_do_not_move_wait_for_no_router_that_another_has_overtaken() {
+    let active = |term| Active { is_active: term > 0, term };
+    let settings = |term| GroupSettings { active: active(term), ..GroupSettings::default() };
+    let (cut_off, other) = (Router::start(settings(1)), Router::start(settings(0)));
+    let fixed = |routers| GroupConfig { routers, moves_calls: false, ..GroupConfig::default() };
+    // The second one knows only the router that is cut off.
+    let mut callers = [
+        client_with(&fixed(vec![cut_off.address, other.address])),
+        client_with(&fixed(vec![cut_off.address])),
+    ];
+    let mut workers = [worker(&[cut_off.address]), worker(&[other.address])];
+    let is_used = |callers: &mut [Member<GroupId>], caller: usize, by: &Router| {
+        let group = callers[caller].group;
+        callers[caller].endpoint.context().group_router(group) == Some(by.address)
+    };
+    until(&mut callers, &mut workers, |callers, _| {
+        let knows = callers[0].endpoint.context().group_routers(callers[0].group);
+        knows.iter().all(|at| at.peers == 1)
+            && callers[1].peers() == 1
+            && (0..2).all(|caller| is_used(callers, caller, &cut_off))
+    });
+    // Nothing answers any more: the worker's loop is not run. The second one asks first.
+    assert!(callers[1].call(32, false) && callers[0].call(32, false));
+    let ended = |caller: &Member<GroupId>| caller.endpoint.state().errors.len();
+    let (tell, told) = channel();
+    let operator = other.service.operator();
+    operator.set_active(active(2), move || tell.send(()).expect("waited"));
+    told.recv_timeout(PATIENCE).expect("the router answers");
+    until(&mut callers, &mut [], |callers, _| {
+        // By itself a call ends when nothing has come for 2 s (RT13).
+        assert!(ended(&callers[1]) <= ended(&callers[0]), "it waits as long as the other one");
+        ended(&callers[1]) == 1
+    });
+    assert!(is_used(&mut callers, 0, &other) && is_used(&mut callers, 1, &cut_off));
+    assert!(callers[0].endpoint.state().errors[0].retry_is_safe());
+}
+
+#[test]
+fn a_client_that_hears_of_no_others_attaches_where_it_was_told_to() {
+    let other = Router::start(GroupSettings::default());
+    let routers = vec![other.address];
+    let router = Router::start(GroupSettings { routers, ..GroupSettings::default() });
+    let named = client(&[router.address]);
+    let config = GroupConfig {
+        routers: vec![router.address],
+        hears_of_others: false,
+        ..GroupConfig::default()
+    };
+    let alone = client_with(&config);
+    let mut clients = [named, alone];
+    let attached = |client: &mut Member<GroupId>| {
+        let group = client.group;
+        let at = client.endpoint.context().group_routers(group);
+        (at.len(), at.iter().filter(|at| at.is_connected).count())
+    };
+    until(&mut clients, &mut [], |clients, _| {
+        attached(&mut clients[0]) == (2, 2) && attached(&mut clients[1]) == (1, 1)
+    });
+    // The other one has heard of the other router by now as well, since it was told the same.
+    assert_eq!(snapshot(&other.service.operator()).clients, 1);
+}
+
+#[test]
+fn a_worker_follows_a_name_that_leads_to_other_routers() {
+    let routers = [1, 2, 3].map(|_| Router::start(GroupSettings::default()));
+    let addresses = routers.each_ref().map(|router| router.address);
+    let mut workers = [worker(&addresses[..2])];
+    let (mut callers, mut is_asked) = ([client(&addresses)], false);
+    let peers = |callers: &mut [Member<GroupId>]| {
+        let group = callers[0].group;
+        let at = callers[0].endpoint.context().group_routers(group);
+        at.iter().map(|at| at.peers).collect::<Vec<_>>()
+    };
+    until(&mut callers, &mut workers, |callers, _| peers(callers) == [1, 1, 0]);
+    let group = workers[0].group;
+    // Nobody found is no news.
+    workers[0].endpoint.set_served_routers(group, &[]);
+    calls(&mut callers, &mut workers, 50);
+    workers[0].endpoint.set_served_routers(group, &addresses[1..]);
+    until(&mut callers, &mut workers, |callers, workers| {
+        is_asked = workers[0].endpoint.context().served_routers(group).len() == 2;
+        peers(callers) == [0, 1, 1]
+    });
+    assert!(is_asked, "it asks no router that it has left");
+    calls(&mut callers, &mut workers, 50);
+}

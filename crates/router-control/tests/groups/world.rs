@@ -139,9 +139,16 @@ pub fn client(routers: &[SocketAddr]) -> Member<GroupId> {
 }
 
 pub fn client_at(node: Node, routers: &[SocketAddr]) -> Member<GroupId> {
+    open(node, &GroupConfig { routers: routers.to_vec(), ..GroupConfig::default() })
+}
+
+pub fn client_with(config: &GroupConfig) -> Member<GroupId> {
+    open(node(false), config)
+}
+
+fn open(node: Node, config: &GroupConfig) -> Member<GroupId> {
     let mut endpoint = endpoint(&node);
-    let config = GroupConfig { routers: routers.to_vec(), ..GroupConfig::default() };
-    let group = endpoint.open_group(&config).expect("it is attached to its node");
+    let group = endpoint.open_group(config).expect("it is attached to its node");
     Member { endpoint, group, made: 0, node }
 }
 

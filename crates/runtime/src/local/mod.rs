@@ -362,6 +362,7 @@ impl Local {
                 Command::Move { call, remote } => self.move_to_remote(call, remote),
                 Command::Timer { timeout, remote } => self.add_timer(timeout, &remote),
                 Command::Routers(asker) => self.joined.ask(asker),
+                Command::Rename { group, routers } => self.joined.rename(group, routers),
                 Command::Stop { grace } => {
                     self.stopped.set(Some(grace));
                     self.main_woken.set(true);

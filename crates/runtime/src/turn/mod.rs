@@ -106,11 +106,16 @@ pub(crate) fn work(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>) ->
         dispatcher.check_time(now);
     }
     let carried_at = if is_managed { managed::send(dispatcher, cx) } else { Time::NEVER };
-    let waits = !local.is_at_rest() || has_received || local.channels.borrow().needs_endpoint();
+    let waits = !local.is_at_rest() || has_received || local.needs_endpoint();
     if waits { now } else { dispatcher.parts.deadlines.next_due().min(carried_at) }
 }
 
 impl Local {
+    /// Whether there is work that needs the endpoint itself, between turns.
+    pub(crate) fn needs_endpoint(&self) -> bool {
+        self.channels.borrow().needs_endpoint() || self.joined.is_renamed()
+    }
+
     /// Whether there is something for [`send_outbox`].
     fn wants_sending(&self) -> bool {
         let channels = self.channels.borrow();

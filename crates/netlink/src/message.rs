@@ -4,13 +4,13 @@
 //! checked; reading stops at malformed bytes.
 
 /// A request under construction.
-pub(super) struct Request {
+pub(crate) struct Request {
     bytes: Vec<u8>,
 }
 
 impl Request {
     /// A request of this kind, with its fixed part.
-    pub(super) fn new(kind: u16, flags: u16, sequence: u32, fixed: &[u8]) -> Request {
+    pub(crate) fn new(kind: u16, flags: u16, sequence: u32, fixed: &[u8]) -> Request {
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&(flags | NLM_F_REQUEST).to_ne_bytes());
@@ -21,7 +21,7 @@ impl Request {
     }
 
     /// Adds an attribute.
-    pub(super) fn attribute(mut self, kind: u16, value: &[u8]) -> Request {
+    pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Request {
         let len = (ATTRIBUTE_HEADER_BYTES + value.len()) as u16;
         self.bytes.extend_from_slice(&len.to_ne_bytes());
         self.bytes.extend_from_slice(&kind.to_ne_bytes());
@@ -31,7 +31,7 @@ impl Request {
     }
 
     /// The bytes to send.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         let len = (self.bytes.len() as u32).to_ne_bytes();
         self.bytes[..4].copy_from_slice(&len);
         self.bytes
@@ -40,27 +40,27 @@ impl Request {
 
 /// A received message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message<'a> {
-    pub(super) kind: u16,
-    pub(super) sequence: u32,
-    pub(super) body: &'a [u8],
+pub(crate) struct Message<'a> {
+    pub(crate) kind: u16,
+    pub(crate) sequence: u32,
+    pub(crate) body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
     /// The body's fixed part of `len` bytes, and the attributes behind it.
-    pub(super) fn split(&self, len: usize) -> Option<(&'a [u8], Attributes<'a>)> {
+    pub(crate) fn split(&self, len: usize) -> Option<(&'a [u8], Attributes<'a>)> {
         let rest = self.body.get(len.next_multiple_of(ALIGNMENT)..)?;
         Some((&self.body[..len], Attributes { rest }))
     }
 }
 
 /// The messages of one datagram.
-pub(super) struct Messages<'a> {
+pub(crate) struct Messages<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Messages<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Messages<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Messages<'a> {
         Messages { rest: bytes }
     }
 }
@@ -80,28 +80,28 @@ impl<'a> Iterator for Messages<'a> {
 
 /// The attributes of a message, or those nested in an attribute.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attributes<'a> {
+pub(crate) struct Attributes<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Attributes<'a> {
     /// The value of the first attribute of this kind.
-    pub(super) fn find(mut self, kind: u16) -> Option<&'a [u8]> {
+    pub(crate) fn find(mut self, kind: u16) -> Option<&'a [u8]> {
         self.find_map(|(found, value)| (found == kind).then_some(value))
     }
 
     /// The attributes nested in the first attribute of this kind.
-    pub(super) fn nested(self, kind: u16) -> Attributes<'a> {
+    pub(crate) fn nested(self, kind: u16) -> Attributes<'a> {
         Attributes { rest: self.find(kind).unwrap_or(&[]) }
     }
 
     /// The first attribute of this kind as a number.
-    pub(super) fn u32(self, kind: u16) -> Option<u32> {
+    pub(crate) fn u32(self, kind: u16) -> Option<u32> {
         u32_at(self.find(kind)?, 0)
     }
 
     /// The first attribute of this kind as text.
-    pub(super) fn text(self, kind: u16) -> Option<String> {
+    pub(crate) fn text(self, kind: u16) -> Option<String> {
         let value = self.find(kind)?;
         let len = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
         Some(String::from_utf8_lossy(&value[..len]).into_owned())
@@ -120,11 +120,11 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 

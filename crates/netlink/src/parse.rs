@@ -9,47 +9,56 @@ use petasos_netio_frame::Mac;
 
 /// An interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
-    pub(crate) index: u32,
-    pub(crate) name: String,
+pub struct Interface {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
     /// `None` unless it is Ethernet.
-    pub(crate) mac: Option<Mac>,
-    pub(crate) loopback: bool,
-    pub(crate) up: bool,
+    pub mac: Option<Mac>,
+    /// Whether it leads to this host only.
+    pub loopback: bool,
+    /// Whether it is switched on.
+    pub up: bool,
     /// In bytes.
-    pub(crate) mtu: u32,
-    pub(crate) rx_queues: u32,
-    pub(crate) tx_queues: u32,
+    pub mtu: u32,
+    /// Queues for what comes.
+    pub rx_queues: u32,
+    /// Queues for what goes.
+    pub tx_queues: u32,
     /// `veth`, `bond` and so on; hardware has none.
-    pub(crate) kind: Option<String>,
+    pub kind: Option<String>,
     /// The XDP program attached to it, if any.
-    pub(crate) program_id: Option<u32>,
+    pub program_id: Option<u32>,
 }
 
 /// A way to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RouteInfo {
+pub struct RouteInfo {
     /// Index of the interface that it leaves by.
-    pub(crate) interface: u32,
+    pub interface: u32,
     /// The router, unless the peer is a neighbour.
-    pub(crate) gateway: Option<IpAddr>,
+    pub gateway: Option<IpAddr>,
     /// The route's own MTU in bytes, if it has one.
-    pub(crate) mtu: Option<u32>,
+    pub mtu: Option<u32>,
     /// Whether it leads to this host or to a group, and not to another host.
-    pub(crate) unicast: bool,
+    pub unicast: bool,
 }
 
 /// What the kernel knows of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Neighbour {
-    pub(crate) interface: u32,
-    pub(crate) address: IpAddr,
-    pub(crate) state: NeighbourState,
+pub struct Neighbour {
+    /// The index of the interface that it is reached by.
+    pub interface: u32,
+    /// Its address.
+    pub address: IpAddr,
+    /// Whether its Ethernet address is known.
+    pub state: NeighbourState,
 }
 
 /// Whether a neighbour's address is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NeighbourState {
+pub enum NeighbourState {
     /// Known, perhaps not confirmed of late.
     Known(Mac),
     /// Being asked for.
@@ -58,7 +67,7 @@ pub(crate) enum NeighbourState {
     Failed,
 }
 
-pub(super) fn interface(message: &Message<'_>) -> Option<Interface> {
+pub(crate) fn interface(message: &Message<'_>) -> Option<Interface> {
     if message.kind != RTM_NEWLINK {
         return None;
     }
@@ -86,7 +95,7 @@ fn program(xdp: Attributes<'_>) -> Option<u32> {
     kinds.into_iter().find_map(|kind| xdp.u32(kind)).filter(|id| *id != 0)
 }
 
-pub(super) fn address(message: &Message<'_>) -> Option<(u32, IpAddr)> {
+pub(crate) fn address(message: &Message<'_>) -> Option<(u32, IpAddr)> {
     if message.kind != RTM_NEWADDR {
         return None;
     }
@@ -96,7 +105,7 @@ pub(super) fn address(message: &Message<'_>) -> Option<(u32, IpAddr)> {
     Some((u32_at(fixed, 4)?, ip(value)?))
 }
 
-pub(super) fn route(message: &Message<'_>) -> Option<RouteInfo> {
+pub(crate) fn route(message: &Message<'_>) -> Option<RouteInfo> {
     if message.kind != RTM_NEWROUTE {
         return None;
     }
@@ -114,7 +123,7 @@ pub(super) fn route(message: &Message<'_>) -> Option<RouteInfo> {
     })
 }
 
-pub(super) fn neighbour(message: &Message<'_>) -> Option<Neighbour> {
+pub(crate) fn neighbour(message: &Message<'_>) -> Option<Neighbour> {
     if !matches!(message.kind, RTM_NEWNEIGH | RTM_DELNEIGH) {
         return None;
     }
@@ -133,7 +142,7 @@ pub(super) fn neighbour(message: &Message<'_>) -> Option<Neighbour> {
 }
 
 /// The fixed part of a request about a neighbour (`struct ndmsg`).
-pub(super) fn neighbour_fixed(
+pub(crate) fn neighbour_fixed(
     family: u8,
     interface: u32,
     state: u16,
@@ -148,7 +157,7 @@ pub(super) fn neighbour_fixed(
 }
 
 /// An acknowledgement's verdict.
-pub(super) fn acknowledgement(message: &Message<'_>) -> io::Result<()> {
+pub(crate) fn acknowledgement(message: &Message<'_>) -> io::Result<()> {
     match u32_at(message.body, 0).map(|code| code as i32) {
         Some(0) => Ok(()),
         Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
@@ -165,13 +174,13 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 /// Bytes of `struct ifinfomsg`.
-pub(super) const LINK_BYTES: usize = 16;
+pub(crate) const LINK_BYTES: usize = 16;
 /// Bytes of `struct ifaddrmsg`.
-pub(super) const ADDRESS_BYTES: usize = 8;
+pub(crate) const ADDRESS_BYTES: usize = 8;
 /// Bytes of `struct rtmsg`.
-pub(super) const ROUTE_BYTES: usize = 12;
+pub(crate) const ROUTE_BYTES: usize = 12;
 /// Bytes of `struct ndmsg`.
-pub(super) const NEIGHBOUR_BYTES: usize = 12;
+pub(crate) const NEIGHBOUR_BYTES: usize = 12;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;

@@ -1,12 +1,20 @@
-//! Queries to the kernel about interfaces, addresses, routes and neighbours (rtnetlink).
+//! Interfaces, addresses, routes and neighbours of the kernel (rtnetlink), and an address that
+//! moves from host to host.
 //!
-//! One socket is for queries. They are answered before the call returns, because the kernel answers
-//! during the send. A second socket receives changes of neighbours. Both belong to the network
-//! namespace in which they were opened, whatever thread uses them. They are only used for set-up
-//! and for upkeep once a second, never for a packet.
+//! [`Netlink`]: one socket is for queries. They are answered before the call returns, because the
+//! kernel answers during the send. A second socket receives changes of neighbours. Both belong to
+//! the network namespace in which they were opened, whatever thread uses them. They are only used
+//! for set-up and for upkeep once a second, never for a packet.
+//!
+//! [`VirtualAddress`]: an address that one of several hosts has at a time, and announces.
+//!
+//! Boundary rule: knows no packets but announcements, and not why an address moves.
+
+#![forbid(unsafe_code)]
 
 mod message;
 mod parse;
+mod virtual_address;
 
 use std::io;
 use std::net::IpAddr;
@@ -21,10 +29,11 @@ use rustix::net::{
 };
 
 use message::{Message, Messages, Request};
-pub(crate) use parse::{Interface, Neighbour, NeighbourState, RouteInfo};
+pub use parse::{Interface, Neighbour, NeighbourState, RouteInfo};
+pub use virtual_address::{AddressError, VirtualAddress};
 
 /// Asks, and hears of changes to neighbours.
-pub(crate) struct Netlink {
+pub struct Netlink {
     questions: OwnedFd,
     changes: OwnedFd,
     sequence: u32,
@@ -33,7 +42,10 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     /// Opens both sockets in the thread's network namespace.
-    pub(crate) fn open() -> io::Result<Netlink> {
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
+    pub fn open() -> io::Result<Netlink> {
         let questions = new_socket(0)?;
         // The kernel answers at once; this is a watchdog against one that does not.
         sockopt::set_socket_timeout(&questions, sockopt::Timeout::Recv, Some(ANSWER_MAX))?;
@@ -42,7 +54,10 @@ impl Netlink {
     }
 
     /// All interfaces.
-    pub(crate) fn interfaces(&mut self) -> io::Result<Vec<Interface>> {
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn interfaces(&mut self) -> io::Result<Vec<Interface>> {
         let mut found = Vec::new();
         let fixed = [0; parse::LINK_BYTES];
         self.ask(RTM_GETLINK, NLM_F_DUMP, &fixed, &[], |message| {
@@ -52,7 +67,10 @@ impl Netlink {
     }
 
     /// The interface with this index, if it exists.
-    pub(crate) fn interface_by_index(&mut self, index: u32) -> io::Result<Option<Interface>> {
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn interface_by_index(&mut self, index: u32) -> io::Result<Option<Interface>> {
         let mut fixed = [0; parse::LINK_BYTES];
         fixed[4..8].copy_from_slice(&index.to_ne_bytes());
         let mut found = None;
@@ -66,7 +84,10 @@ impl Netlink {
     }
 
     /// All addresses, each with the index of its interface.
-    pub(crate) fn addresses(&mut self) -> io::Result<Vec<(u32, IpAddr)>> {
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn addresses(&mut self) -> io::Result<Vec<(u32, IpAddr)>> {
         let mut found = Vec::new();
         self.ask(RTM_GETADDR, NLM_F_DUMP, &[0; parse::ADDRESS_BYTES], &[], |message| {
             found.extend(parse::address(message));
@@ -76,12 +97,10 @@ impl Netlink {
 
     /// How the kernel would reach `peer` from `source`. A peer's link-local address means the one
     /// on `interface`.
-    pub(crate) fn route(
-        &mut self,
-        peer: IpAddr,
-        source: IpAddr,
-        interface: u32,
-    ) -> io::Result<RouteInfo> {
+    ///
+    /// # Errors
+    /// There is no route, or the kernel does not answer.
+    pub fn route(&mut self, peer: IpAddr, source: IpAddr, interface: u32) -> io::Result<RouteInfo> {
         let link_local = matches!(peer, IpAddr::V6(v6) if v6.is_unicast_link_local());
         let (bits, peer) = (if peer.is_ipv4() { 32 } else { 128 }, octets(peer));
         let mut fixed = [0; parse::ROUTE_BYTES];
@@ -99,11 +118,10 @@ impl Netlink {
     }
 
     /// What the kernel knows of a neighbour; `None` if nothing.
-    pub(crate) fn neighbour(
-        &mut self,
-        interface: u32,
-        address: IpAddr,
-    ) -> io::Result<Option<Neighbour>> {
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn neighbour(&mut self, interface: u32, address: IpAddr) -> io::Result<Option<Neighbour>> {
         let mut found = None;
         let address = octets(address);
         let fixed = parse::neighbour_fixed(family(address.len()), interface, 0, 0);
@@ -119,7 +137,10 @@ impl Netlink {
 
     /// Makes the kernel find the neighbour, or make sure that it is still there, as sending a
     /// packet would. Returns at once; [`Netlink::changes`] tells the outcome.
-    pub(crate) fn resolve(&mut self, interface: u32, address: IpAddr) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The kernel refuses, as it does without a right to.
+    pub fn resolve(&mut self, interface: u32, address: IpAddr) -> io::Result<()> {
         let address = octets(address);
         let fixed = parse::neighbour_fixed(family(address.len()), interface, 0, NTF_USE);
         let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
@@ -128,7 +149,7 @@ impl Netlink {
 
     /// The changes of neighbours that have happened since the last call, without waiting. `false`
     /// if some were lost because there were too many.
-    pub(crate) fn changes(&mut self, mut each: impl FnMut(Neighbour)) -> bool {
+    pub fn changes(&mut self, mut each: impl FnMut(Neighbour)) -> bool {
         loop {
             match recv(&self.changes, &mut self.buffer[..], RecvFlags::DONTWAIT) {
                 Ok((len, _)) => {
@@ -141,7 +162,10 @@ impl Netlink {
     }
 
     /// Sleeps until a neighbour has changed, or until `timeout` has passed.
-    pub(crate) fn wait_for_change(&self, timeout: Duration) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// The system refuses to wait.
+    pub fn wait_for_change(&self, timeout: Duration) -> io::Result<bool> {
         let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
         let mut fds = [PollFd::new(&self.changes, PollFlags::IN)];
         Ok(poll(&mut fds, Some(&timeout))? > 0)
