@@ -16,7 +16,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::admin_options::AdminOptions;
-
+use crate::plane_options::{PlaneKind, PlaneOptions};
 use crate::security::SecurityOptions;
 
 /// Picks a worker for each request of a group's clients.
@@ -31,7 +31,8 @@ pub struct Options {
         conflicts_with_all = [
             "listen", "data", "policy", "waiting_max", "waiting_age_ms", "payload_bytes",
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
-            "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher",
+            "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher", "plane",
+            "interface", "queue", "partial_checksums",
         ]
     )]
     config: Option<PathBuf>,
@@ -125,6 +126,9 @@ struct GroupArguments {
     standby: bool,
 
     #[command(flatten)]
+    plane: PlaneOptions,
+
+    #[command(flatten)]
     security: SecurityOptions,
 }
 
@@ -166,6 +170,14 @@ pub struct GroupOptions {
     /// Clients use another router as long as one says that it is active.
     #[serde(default)]
     pub standby: bool,
+    #[serde(default)]
+    plane: PlaneKind,
+    #[serde(default)]
+    interface: Option<String>,
+    #[serde(default)]
+    queue: Option<u32>,
+    #[serde(default)]
+    partial_checksums: bool,
     #[serde(default)]
     tls_cert: Option<PathBuf>,
     #[serde(default)]
@@ -254,6 +266,10 @@ impl From<GroupArguments> for GroupOptions {
             services: given.services,
             binds: given.binds,
             standby: given.standby,
+            plane: given.plane.plane,
+            interface: given.plane.interface,
+            queue: given.plane.queue,
+            partial_checksums: given.plane.partial_checksums,
             tls_cert: given.security.tls_cert,
             tls_key: given.security.tls_key,
             tls_ca: given.security.tls_ca,
@@ -269,6 +285,21 @@ impl GroupOptions {
     pub fn payload_bytes(&self) -> u32 {
         let default_bytes = if self.security().has_tls() { 1392 } else { 1400 };
         self.payload_bytes.unwrap_or(default_bytes)
+    }
+
+    /// What packets come and go by.
+    pub fn plane(&self) -> PlaneOptions {
+        PlaneOptions {
+            plane: self.plane,
+            interface: self.interface.clone(),
+            queue: self.queue,
+            partial_checksums: self.partial_checksums,
+        }
+    }
+
+    /// Where packets come: by default any port of the control address.
+    pub fn data_address(&self) -> SocketAddr {
+        self.data.unwrap_or(SocketAddr::new(self.listen.ip(), 0))
     }
 
     /// Encryption and identity.
@@ -301,6 +332,7 @@ impl GroupOptions {
         if self.services.is_empty() && self.binds.is_some() {
             return Err("binds: the group has no services to bind".to_owned());
         }
+        self.plane().check(self.data_address())?;
         let (routers, services) = (self.routers.clone(), self.services.clone());
         let workers = Workers { allowed: self.workers.clone(), primaries: self.primaries.clone() };
         let (asked_max, rest) = (self.asked_max, GroupSettings::default());
@@ -337,11 +369,23 @@ impl GroupOptions {
     }
 }
 
-/// At the same addresses, but at any port: they may be in use by a router that runs.
+/// At the same addresses, but at any port, and by UDP: ports and interfaces may be in use by a
+/// router that runs.
 pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
     let any = |address: SocketAddr| SocketAddr::new(address.ip(), 0);
     let (listen, data, binds) = (any(group.listen), group.data.map(any), group.binds.map(any));
-    GroupOptions { listen, data, binds, ..group.clone() }
+    let (plane, interface, queue) = (PlaneKind::Udp, None, None);
+    let partial_checksums = false;
+    GroupOptions {
+        listen,
+        data,
+        binds,
+        plane,
+        interface,
+        queue,
+        partial_checksums,
+        ..group.clone()
+    }
 }
 
 /// The longest file, in bytes.
