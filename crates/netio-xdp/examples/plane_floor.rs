@@ -59,13 +59,12 @@ struct Forwarder {
     frames: Vec<Vec<u8>>,
     next: usize,
     bare: u64,
-    clock: Clock,
 }
 
 impl Forwarder {
-    fn turn(&mut self, by: By) {
+    fn turn(&mut self, by: By, clock: &Clock) {
         match by {
-            By::Plane => _ = self.plane.turn(&mut self.io, self.clock.now()),
+            By::Plane => _ = self.plane.turn(&mut self.io, clock.now()),
             By::Bare => self.forward(),
         }
     }
@@ -136,8 +135,7 @@ impl Stage {
             plane.join(&mut io, clock.now(), &joining).expect("there is room")
         };
         let joined: Vec<_> = (1..=workers).map(&mut join).collect();
-        let forwarder =
-            Some(Forwarder { io, plane, frames, next: 0, bare: 0, clock: clock.clone() });
+        let forwarder = Some(Forwarder { io, plane, frames, next: 0, bare: 0 });
         let member = |(io, to_router)| Member { io, to_router };
         let mut members = members.into_iter().zip(routes).map(member);
         let client = members.next().expect("there is one");
@@ -202,13 +200,13 @@ impl Stage {
     }
 
     /// A train in one thread: nanoseconds in the router.
-    fn train(&mut self, by: By) -> u64 {
+    fn train(&mut self, by: By, clock: &Clock) -> u64 {
         self.ask(TRAIN);
         let mut forwarder = self.forwarder.take().expect("it is here");
-        let (clock, before) = (forwarder.clock.clone(), forwarder.forwarded());
+        let before = forwarder.forwarded();
         let begin = clock.now();
         while forwarder.forwarded() < before + TRAIN as u64 {
-            forwarder.turn(by);
+            forwarder.turn(by, clock);
         }
         let ns = clock.now().nanos_since(begin);
         self.forwarder = Some(forwarder);
@@ -245,7 +243,7 @@ fn rates(rounds: usize, clock: &Clock) {
     let mode = stage.forwarder.as_ref().expect("it is here").io.mode();
     let (mut times, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
     for _ in 0..rounds.div_ceil(STRETCH) {
-        let of = BOTH.map(|by| (0..STRETCH).map(|_| stage.train(by)).sum::<u64>());
+        let of = BOTH.map(|by| (0..STRETCH).map(|_| stage.train(by, clock)).sum::<u64>());
         ratios.push(of[1] as f64 / of[0] as f64);
         times.iter_mut().zip(of).for_each(|(times, ns)| times.push(ns));
     }
@@ -261,8 +259,9 @@ fn hops(rounds: usize, clock: &Clock) {
     let turn_of = &turn_of;
     std::thread::scope(|scope| {
         scope.spawn(move || {
+            let clock = Clock::system();
             while let Some(by) = BOTH.get(turn_of.load(Ordering::Relaxed) as usize) {
-                forwarder.turn(*by);
+                forwarder.turn(*by, &clock);
             }
         });
         let (mut medians, mut added) = ([Vec::new(), Vec::new()], Vec::new());
