@@ -16,7 +16,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::admin_options::AdminOptions;
-
+use crate::plane_options::{PlaneKind, PlaneOptions};
 use crate::security::SecurityOptions;
 use crate::takeover::Subnetted;
 
@@ -32,8 +32,8 @@ pub struct Options {
         conflicts_with_all = [
             "listen", "data", "policy", "waiting_max", "waiting_age_ms", "payload_bytes",
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
-            "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher",
-            "virtual_address", "interface", "peer", "takeover_ms",
+            "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher", "plane",
+            "virtual_address", "interface", "peer", "takeover_ms", "queue", "partial_checksums",
         ]
     )]
     config: Option<PathBuf>,
@@ -132,10 +132,6 @@ struct GroupArguments {
     #[arg(long, value_name = "ADDRESS/BITS")]
     virtual_address: Option<Subnetted>,
 
-    /// The Ethernet interface that gets the virtual address
-    #[arg(long, value_name = "NAME")]
-    interface: Option<String>,
-
     /// The control address of the other router with the virtual address, at the address of its
     /// --data
     #[arg(long, value_name = "ADDRESS")]
@@ -144,6 +140,9 @@ struct GroupArguments {
     /// After so much silence, the other router has failed
     #[arg(long, value_name = "MS", default_value_t = 60)]
     takeover_ms: u64,
+
+    #[command(flatten)]
+    plane: PlaneOptions,
 
     #[command(flatten)]
     security: SecurityOptions,
@@ -199,6 +198,12 @@ pub struct GroupOptions {
     /// After so much silence it has failed.
     #[serde(default = "default_takeover_ms")]
     pub takeover_ms: u64,
+    #[serde(default)]
+    plane: PlaneKind,
+    #[serde(default)]
+    queue: Option<u32>,
+    #[serde(default)]
+    partial_checksums: bool,
     #[serde(default)]
     tls_cert: Option<PathBuf>,
     #[serde(default)]
@@ -292,9 +297,12 @@ impl From<GroupArguments> for GroupOptions {
             binds: given.binds,
             standby: given.standby,
             virtual_address: given.virtual_address,
-            interface: given.interface,
+            interface: given.plane.interface,
             peer: given.peer,
             takeover_ms: given.takeover_ms,
+            plane: given.plane.plane,
+            queue: given.plane.queue,
+            partial_checksums: given.plane.partial_checksums,
             tls_cert: given.security.tls_cert,
             tls_key: given.security.tls_key,
             tls_ca: given.security.tls_ca,
@@ -310,6 +318,25 @@ impl GroupOptions {
     pub fn payload_bytes(&self) -> u32 {
         let default_bytes = if self.security().has_tls() { 1392 } else { 1400 };
         self.payload_bytes.unwrap_or(default_bytes)
+    }
+
+    /// What packets come and go by.
+    pub fn plane(&self) -> PlaneOptions {
+        PlaneOptions {
+            plane: self.plane,
+            // Without AF_XDP it is the virtual address's.
+            interface: self
+                .interface
+                .clone()
+                .filter(|_| self.plane != PlaneKind::Udp || self.virtual_address.is_none()),
+            queue: self.queue,
+            partial_checksums: self.partial_checksums,
+        }
+    }
+
+    /// Where packets come: by default any port of the control address.
+    pub fn data_address(&self) -> SocketAddr {
+        self.data.unwrap_or(SocketAddr::new(self.listen.ip(), 0))
     }
 
     /// Encryption and identity.
@@ -345,6 +372,7 @@ impl GroupOptions {
         if self.services.is_empty() && self.binds.is_some() {
             return Err("binds: the group has no services to bind".to_owned());
         }
+        self.plane().check(self.data_address())?;
         let (routers, services) = (self.routers.clone(), self.services.clone());
         let workers = Workers { allowed: self.workers.clone(), primaries: self.primaries.clone() };
         let (asked_max, rest) = (self.asked_max, GroupSettings::default());
@@ -386,14 +414,15 @@ impl GroupOptions {
     }
 }
 
-/// At the same addresses, but at any port, and without a virtual address: they may be in use by a
-/// router that runs.
+/// At the same addresses, but at any port, by UDP and without a virtual address: a router that runs
+/// may use these.
 pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
     let any = |address: SocketAddr| SocketAddr::new(address.ip(), 0);
     let (listen, data, binds) = (any(group.listen), group.data.map(any), group.binds.map(any));
-    let (virtual_address, interface, peer) = (None, None, None);
-    let group = group.clone();
-    GroupOptions { listen, data, binds, virtual_address, interface, peer, ..group }
+    let mut group = GroupOptions { listen, data, binds, ..group.clone() };
+    (group.virtual_address, group.interface, group.peer) = (None, None, None);
+    (group.plane, group.queue, group.partial_checksums) = (PlaneKind::Udp, None, false);
+    group
 }
 
 /// The longest file, in bytes.

@@ -8,6 +8,7 @@ mod admin;
 mod admin_options;
 mod configuration;
 mod groups;
+mod plane_options;
 mod running;
 mod said;
 mod security;
@@ -59,6 +60,10 @@ fn run(options: Options) -> Result<(), String> {
 /// Starts all of it at other ports, and ends.
 fn check(options: Options, configuration: Configuration) -> Result<(), String> {
     admin::check(&configuration.admin)?;
+    for group in &configuration.groups {
+        let tried = group.plane().try_out(group.data_address());
+        tried.map_err(|error| format!("group at {}: {error}", group.listen))?;
+    }
     let groups: Vec<_> = configuration.groups.iter().map(at_any_ports).collect();
     let text = match groups.len() {
         1 => "1 group".to_owned(),

@@ -5,10 +5,14 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use petasos_endpoint::{Node, NodeConfig};
+use petasos_netio::PacketIo;
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_router_control::{Adjustment, MemberSettings, Operator, RouterService};
+use petasos_netio_xdp::{XdpIo, XdpMode};
+use petasos_router_control::{Adjustment, GroupSettings, MemberSettings, Operator, RouterService};
 
 use crate::configuration::GroupOptions;
+use crate::plane_options::{PlaneKind, PlaneOptions};
+use crate::said::say;
 use crate::security::SecurityOptions;
 use crate::takeover::Takeover;
 
@@ -23,6 +27,8 @@ pub struct Group {
     service: RouterService,
     node: Node,
     listen: SocketAddr,
+    /// What packets come and go by, for people.
+    by: String,
     /// With what it was started.
     first: GroupOptions,
     /// What was read last.
@@ -50,9 +56,9 @@ impl Group {
 
     /// A line about it.
     pub fn line(&self) -> String {
-        let (data, binds) = self.addresses();
+        let ((data, binds), by) = (self.addresses(), &self.by);
         let binds = binds.map(|binds| format!(", binds at udp {binds}")).unwrap_or_default();
-        format!("ready: attach and join at {}, packets at udp {data}{binds}", self.listen)
+        format!("ready: attach and join at {}, packets at {by} {data}{binds}", self.listen)
     }
 
     /// What operators see and change of it.
@@ -89,6 +95,7 @@ impl Group {
             ("binds", *binds != first.binds),
             ("standby", *standby != first.standby),
             ("the virtual address", to.of_takeover() != first.of_takeover()),
+            ("what packets come and go by", to.plane() != first.plane()),
             ("what secures the group", to.security() != first.security()),
         ];
         let changed: Vec<_> = fixed.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
@@ -177,29 +184,51 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let config = security.of_node(config)?;
     let node = Node::start(config).map_err(|error| error.to_string())?;
     let listen = node.local_address().expect("it listens");
-    let io = socket("packets", group.data, listen, &security)?;
-    let service = if settings.services.is_empty() {
-        RouterService::start(&node, io, settings)
-    } else {
-        let bind_io = socket("binds", group.binds, listen, &security)?;
-        RouterService::start_with_table(&node, io, bind_io, settings)
+    let data = group.data_address();
+    check_address("packets", data, listen, &security)?;
+    let (service, by) = match group.plane().plane {
+        PlaneKind::Udp => {
+            let service = serve(&node, udp("packets", data)?, (group, listen), settings);
+            (service, "udp".to_owned())
+        }
+        PlaneKind::XdpSocket => {
+            let io = xdp(data, &group.plane())?;
+            let by = said_of(&io, group.plane().queue());
+            (serve(&node, io, (group, listen), settings), by)
+        }
     };
-    let service = service.map_err(|error| error.to_string())?;
     let takeover = group.takeover()?;
+    let service = service?;
     let takeover = takeover.map(|settings| Takeover::start(settings, listen, service.operator()));
     let takeover = takeover.transpose()?;
     let (first, options) = (group.clone(), group.clone());
-    Ok(Group { takeover, service, node, listen, first, options })
+    Ok(Group { takeover, service, node, listen, by, first, options })
 }
 
-/// A socket for what members of a group send, by default at any port of its control address.
-fn socket(
+/// Makes the node a router, with a socket for binds if it has services.
+fn serve(
+    node: &Node,
+    io: impl PacketIo + Send + 'static,
+    (group, listen): (&GroupOptions, SocketAddr),
+    settings: GroupSettings,
+) -> Result<RouterService, String> {
+    let service = if settings.services.is_empty() {
+        RouterService::start(node, io, settings)
+    } else {
+        let binds = group.binds.unwrap_or(SocketAddr::new(listen.ip(), 0));
+        check_address("binds", binds, listen, &group.security())?;
+        RouterService::start_with_table(node, io, udp("binds", binds)?, settings)
+    };
+    service.map_err(|error| error.to_string())
+}
+
+/// Whether members of a group may send there, and can.
+fn check_address(
     what: &str,
-    address: Option<SocketAddr>,
+    address: SocketAddr,
     listen: SocketAddr,
     security: &SecurityOptions,
-) -> Result<UdpIo, String> {
-    let address = address.unwrap_or(SocketAddr::new(listen.ip(), 0));
+) -> Result<(), String> {
     let is_exposed = !address.ip().to_canonical().is_loopback() && !security.may_leave_host();
     if is_exposed {
         let advice = "give certificates by tls_cert, tls_key and tls_ca; plaintext allows it";
@@ -208,6 +237,43 @@ fn socket(
     if address.ip().is_loopback() && !listen.ip().is_loopback() {
         return Err(format!("members beyond this host cannot send {what} to {address}"));
     }
+    Ok(())
+}
+
+/// A socket of the kernel for what members of a group send.
+fn udp(what: &str, address: SocketAddr) -> Result<UdpIo, String> {
     UdpIo::bind(address, UdpConfig::default())
         .map_err(|error| format!("{what} cannot come to {address}: {error}"))
+}
+
+/// An AF_XDP socket for packets.
+fn xdp(address: SocketAddr, options: &PlaneOptions) -> Result<XdpIo, String> {
+    XdpIo::bind(address, &options.xdp())
+        .map_err(|error| format!("packets cannot come to {address} by xdp-socket: {error}"))
+}
+
+/// What people have to know of an AF_XDP socket.
+fn said_of(io: &XdpIo, queue: u32) -> String {
+    let (interface, queues) = (io.interface(), io.interface_queues());
+    if queues > 1 {
+        let (port, family) = match io.local_address() {
+            SocketAddr::V4(v4) => (v4.port(), "udp4"),
+            SocketAddr::V6(v6) => (v6.port(), "udp6"),
+        };
+        say(&format!(
+            "{interface} has {queues} queues, and packets are heard on queue {queue} only: \
+             `ethtool -N {interface} flow-type {family} dst-port {port} action {queue}`"
+        ));
+    }
+    let mode = match io.mode() {
+        XdpMode::Native => "native",
+        XdpMode::Generic => {
+            say(&format!(
+                "the driver of {interface} takes no XDP program, so the kernel runs it (generic \
+                 mode): if {interface} is virtual, trains of packets from this host are lost"
+            ));
+            "generic"
+        }
+    };
+    format!("xdp-socket on {interface} queue {queue} ({mode})")
 }

@@ -24,6 +24,14 @@ pub enum XdpError {
     /// The caller named an interface that does not exist.
     #[error("there is no interface {0}: `ip link` lists those of this network namespace")]
     InterfaceMissing(String),
+    /// The address is not one of the interface that was named.
+    #[error("interface {name} does not have the address {address}: `ip addr show dev {name}`")]
+    AddressElsewhere {
+        /// The interface.
+        name: String,
+        /// The address asked for.
+        address: IpAddr,
+    },
     /// The interface exists and is down.
     #[error("interface {0} is down: `ip link set {0} up`")]
     InterfaceDown(String),

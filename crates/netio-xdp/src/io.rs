@@ -68,9 +68,7 @@ impl XdpIo {
     /// # Errors
     /// See [`XdpError`].
     pub fn bind(address: SocketAddr, config: &XdpConfig) -> Result<XdpIo, XdpError> {
-        if address.ip().is_unspecified() || address.ip().is_multicast() {
-            return Err(XdpError::AddressUnspecific(address.ip()));
-        }
+        check_address(address.ip())?;
         let mut netlink = Netlink::open().map_err(|error| system("open netlink", error))?;
         let reservation = reserve(address)?;
         let port = reservation.local_addr().map_err(|error| system("read the port", error))?;
@@ -124,6 +122,12 @@ impl XdpIo {
     /// The name of the interface in use, as it was when the backend was opened.
     pub fn interface(&self) -> &str {
         &self.interface.name
+    }
+
+    /// How many queues the interface had when the backend was opened. This one hears what arrives
+    /// on one of them.
+    pub fn interface_queues(&self) -> u32 {
+        self.interface.rx_queues
     }
 
     /// Whether the interface was up when it was last used to send.
@@ -409,8 +413,14 @@ impl PacketIo for XdpIo {
     }
 }
 
+/// Checks that an address can belong to one interface.
+pub(crate) fn check_address(ip: IpAddr) -> Result<(), XdpError> {
+    let is_of_one = !ip.is_unspecified() && !ip.is_multicast();
+    is_of_one.then_some(()).ok_or(XdpError::AddressUnspecific(ip))
+}
+
 /// The interface that was named, or the one that has the address.
-fn find_interface(
+pub(crate) fn find_interface(
     netlink: &mut Netlink,
     address: IpAddr,
     config: &XdpConfig,
@@ -423,8 +433,8 @@ fn find_interface(
         Some(name) => {
             let named = interfaces.into_iter().find(|interface| interface.name == *name);
             let named = named.ok_or_else(|| XdpError::InterfaceMissing(name.clone()))?;
-            let own = has(named.index);
-            own.then_some(named).ok_or(XdpError::AddressNotLocal(SocketAddr::new(address, 0)))
+            let elsewhere = || XdpError::AddressElsewhere { name: name.clone(), address };
+            has(named.index).then_some(named).ok_or_else(elsewhere)
         }
         None => {
             let owner = interfaces.into_iter().find(|interface| has(interface.index));

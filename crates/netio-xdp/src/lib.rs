@@ -49,7 +49,7 @@ pub use holder::Holder;
 pub use impair::{Impair, ImpairConfig, ImpairError, ImpairStats};
 pub use io::XdpIo;
 pub use mode::{AttachMode, XdpMode};
-pub use probe::{InterfaceProbe, Probe, probe};
+pub use probe::{InterfaceProbe, Probe, check, probe};
 pub use socket::{CopyMode, XskSocket};
 pub use stats::XdpStats;
 pub use sys::{RxDesc, RxHalf, TxHalf};

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use petasos_netlink::{Interface, Netlink};
 
 use crate::holder::holders;
-use crate::io::check_interface;
+use crate::io::{check_address, check_interface, find_interface};
 use crate::program::load;
 use crate::socket::{locked_memory_max, new_socket};
 use crate::{Holder, XdpConfig, XdpError};
@@ -71,6 +71,21 @@ pub fn probe() -> Probe {
         huge_pages_free: huge_pages_free(&read_trimmed("/proc/meminfo")),
         interfaces: interfaces(),
     }
+}
+
+/// Whether a backend can be opened at an address with this configuration, as far as can be known
+/// without trying: the port and the queue may be taken, and the interface by another program.
+///
+/// # Errors
+/// See [`XdpError`].
+pub fn check(address: IpAddr, config: &XdpConfig) -> Result<(), XdpError> {
+    check_address(address)?;
+    let open = |error| crate::error::system("open netlink", error);
+    let mut netlink = Netlink::open().map_err(open)?;
+    let interface = find_interface(&mut netlink, address, config)?;
+    check_interface(&interface, config)?;
+    new_socket()?;
+    load().map(drop)
 }
 
 fn interfaces() -> Result<Vec<InterfaceProbe>, XdpError> {

@@ -271,7 +271,7 @@ fn requests_that_cannot_work_say_why() {
     assert!(matches!(loopback, XdpError::InterfaceUnsuitable { kind: "loopback", .. }));
     let named = |name: &str| XdpConfig { interface: Some(name.to_owned()), ..config() };
     assert!(matches!(refusal(host, 1, &named("v7")), XdpError::InterfaceMissing(_)));
-    assert!(matches!(refusal(host, 1, &named("lo")), XdpError::AddressNotLocal(_)));
+    assert!(matches!(refusal(host, 1, &named("lo")), XdpError::AddressElsewhere { .. }));
     let odd = XdpConfig { rx_frames: 100, ..config() };
     assert!(matches!(refusal(host, 1, &odd), XdpError::Config(_)));
     let socket = host.run(|| UdpSocket::bind(rig::any_port(rig::v4(1)))).expect("free");

@@ -9,8 +9,7 @@ use core::time::Duration;
 
 use petasos_base::{Clock, Time, Yielder};
 use petasos_endpoint::{Mailbox, RouterWaker};
-use petasos_netio::PacketIo;
-use petasos_netio_udp::UdpIo;
+use petasos_netio::{IoStats, PacketIo};
 use petasos_router::{Event, WorkerId};
 use petasos_router_plane::{ClientAttached, MemberJoin, MemberJoined, Plane, TableError};
 use petasos_seal::group::GroupSecret;
@@ -68,14 +67,15 @@ pub(crate) struct Operated<'a> {
     pub(crate) plane: &'a mut Plane,
     pub(crate) overrides: &'a mut Overrides,
     pub(crate) now: Time,
+    pub(crate) io: IoStats,
 }
 
 /// Where replies are left.
 pub(crate) type Replies = Mutex<VecDeque<PlaneReply>>;
 
-pub(crate) struct PlaneThread {
+pub(crate) struct PlaneThread<I> {
     pub(crate) plane: Plane,
-    pub(crate) io: UdpIo,
+    pub(crate) io: I,
     pub(crate) commands: Arc<Mailbox<PlaneCommand>>,
     pub(crate) replies: Arc<Replies>,
     pub(crate) waker: RouterWaker,
@@ -85,7 +85,7 @@ pub(crate) struct PlaneThread {
     pub(crate) overrides: Overrides,
 }
 
-impl PlaneThread {
+impl<I: PacketIo> PlaneThread<I> {
     pub(crate) fn run(mut self) {
         let clock = Clock::system();
         let mut commands = VecDeque::new();
@@ -142,7 +142,7 @@ impl PlaneThread {
             PlaneCommand::Forget(worker) => self.overrides.forget(worker),
             PlaneCommand::Operate(work) => {
                 let (plane, overrides) = (&mut self.plane, &mut self.overrides);
-                work(&mut Operated { plane, overrides, now });
+                work(&mut Operated { plane, overrides, now, io: self.io.stats() });
             }
             PlaneCommand::Stop => unreachable!("it ends the loop"),
         }
@@ -178,7 +178,11 @@ impl PlaneThread {
         let timeout = (wake_at != Time::NEVER).then(|| Duration::from_nanos(wait_ns));
         // No timer is further away than the system's numbers go.
         let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
-        let packets = self.io.descriptor().expect("sockets have descriptors");
+        // One that nobody can wait for is asked again and again.
+        let Some(packets) = self.io.descriptor() else {
+            self.commands.rise();
+            return false;
+        };
         let mut fds = [
             PollFd::from_borrowed_fd(packets, PollFlags::IN),
             PollFd::new(self.commands.as_ref(), PollFlags::IN),
@@ -194,7 +198,7 @@ impl PlaneThread {
 }
 
 /// However the thread ends, even by a panic, nobody waits for it.
-impl Drop for PlaneThread {
+impl<I> Drop for PlaneThread<I> {
     fn drop(&mut self) {
         self.commands.close();
         self.waker.wake();

@@ -63,14 +63,15 @@ pub struct RouterService {
 }
 
 impl RouterService {
-    /// Makes `node` the router of a group, whose packets come to `io`. The group has no table of
-    /// methods.
+    /// Makes `node` the router of a group, whose packets come to `io`, any packet I/O that passes
+    /// the suite of planes (`petasos-router-conformance`). Its routes must be found at once: the
+    /// thread that has the packets asks for them. The group has no table of methods.
     ///
     /// # Errors
     /// See [`StartError`].
     pub fn start(
         node: &Node,
-        io: UdpIo,
+        io: impl PacketIo + Send + 'static,
         settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
         if !settings.services.is_empty() {
@@ -88,7 +89,7 @@ impl RouterService {
     /// See [`StartError`].
     pub fn start_with_table(
         node: &Node,
-        io: UdpIo,
+        io: impl PacketIo + Send + 'static,
         bind_io: UdpIo,
         settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
@@ -98,7 +99,7 @@ impl RouterService {
 
     fn start_with(
         node: &Node,
-        io: UdpIo,
+        io: impl PacketIo + Send + 'static,
         binds: Option<(UdpIo, Table)>,
         mut settings: GroupSettings,
     ) -> Result<RouterService, StartError> {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 use std::net::{IpAddr, SocketAddr};
 
+use petasos_netio::IoStats;
 use petasos_router::{Adjustment, Counts, WorkerState};
 use petasos_router_plane::{ClientCounts, PlaneStats, RejectionStats};
 
@@ -15,6 +16,8 @@ pub struct GroupSnapshot {
     pub counts: Counts,
     /// What was dropped and sent.
     pub stats: PlaneStats,
+    /// What its packet I/O has done.
+    pub io: IoStats,
     /// Rejections by code.
     pub rejections: RejectionStats,
     /// Requests that wait.

@@ -6,30 +6,49 @@
 //! system call for each datagram and direction, as in R2P2's public code.
 //! `cargo run --profile production -p petasos-router-plane --example calls`
 
-#[path = "../tests/plane/group.rs"]
-mod group;
-
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use petasos_base::Clock;
 use petasos_endpoint::{CallSettings, Endpoint, EndpointConfig, SessionId};
+use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_router_conformance::BackendFactory;
+use petasos_router_conformance::group::{Client, ECHO, Group, count, echo};
 
-use group::{Client, ECHO, Group, LOCALHOST, count, echo, socket};
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 const BYTES: usize = 32;
 /// Rounds of one contender before it is the next one's turn.
 const STRETCH: usize = 50;
 
+fn socket() -> UdpIo {
+    let socket = UdpIo::bind(SocketAddr::new(LOCALHOST, 0), UdpConfig::default());
+    socket.expect("loopback has ports")
+}
+
+struct Sockets;
+
+impl BackendFactory for Sockets {
+    type Io = UdpIo;
+
+    fn ports(&self, count: usize) -> Vec<UdpIo> {
+        (0..count).map(|_| socket()).collect()
+    }
+
+    fn foreign_address(&self) -> SocketAddr {
+        SocketAddr::from(([0; 16], 9))
+    }
+}
+
 /// Calls to a group of one worker.
 struct Routed {
-    group: Group,
+    group: Group<UdpIo>,
     is_idempotent: bool,
     answered: u64,
 }
 
 impl Routed {
     fn new(is_idempotent: bool) -> Routed {
-        Routed { group: Group::new(1, 1, "jbsq64"), is_idempotent, answered: 0 }
+        Routed { group: Group::new(&Sockets, (1, 1), "jbsq64"), is_idempotent, answered: 0 }
     }
 
     fn round(&mut self, calls: usize) {

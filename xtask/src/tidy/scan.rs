@@ -103,7 +103,8 @@ fn lines_of(chars: &[char]) -> impl Iterator<Item = (usize, String)> + use<'_> {
 
 /// Whether a whole file is for tests, by its name, its folder, or its crate's purpose.
 fn is_test_path(path: &Path) -> bool {
-    const TEST_CRATES: [&str; 3] = ["crates/netio-conformance", "crates/sim", "fuzz"];
+    const TEST_CRATES: [&str; 4] =
+        ["crates/netio-conformance", "crates/router-conformance", "crates/sim", "fuzz"];
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let in_tests = path.components().any(|part| part.as_os_str() == "tests");
     in_tests

@@ -63,7 +63,7 @@ const OF_GROUPS: [OfGroup; 19] = [
     ("router_epochs_total", "counter", "Epochs that have begun.", |at| at.epoch.1),
 ];
 
-const BY_REASON: [ByReason; 4] = [
+const BY_REASON: [ByReason; 5] = [
     ("router_rejected_total", "code", "Rejections, by the code that clients are told.", |at| {
         at.rejections.iter().collect()
     }),
@@ -78,6 +78,9 @@ const BY_REASON: [ByReason; 4] = [
     }),
     ("router_feedback_dropped_total", "reason", "Feedback that was not heeded.", |at| {
         view::feedback_dropped(at).collect()
+    }),
+    ("router_packet_io_total", "what", "What the plane's packet I/O has done.", |at| {
+        at.io.iter().collect()
     }),
 ];
 

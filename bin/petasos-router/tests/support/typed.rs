@@ -23,9 +23,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const GROUP: &str = "PETASOS_TEST_GROUP";
 pub const SERVICE: [&str; 2] = ["--service", "hello.Greeter"];
 /// Set in a worker's process, if the group is sealed: the folder of its certificate.
-const FOLDER: &str = "PETASOS_TEST_CERTIFICATE";
+pub const FOLDER: &str = "PETASOS_TEST_CERTIFICATE";
 
-/// Set in a worker's process that others than this host's reach, without TLS: its address.
+/// Set in a worker's process that others than this host's reach: its address.
 pub const LISTEN: &str = "PETASOS_TEST_LISTEN";
 
 /// TLS with the certificate in a folder; without one, what goes on this host only.
@@ -55,9 +55,11 @@ pub fn run_worker() {
     let Ok(group) = std::env::var(GROUP) else { return };
     let server = Server::builder().add(GreeterServer::new(Telling));
     let folder = std::env::var(FOLDER).ok().map(PathBuf::from);
-    let (listen, security) = match std::env::var(LISTEN) {
-        Ok(listen) => (listen, Security::Plaintext),
-        Err(_) => ("127.0.0.1:0".to_owned(), security(folder.as_deref())),
+    let (listen, security) = match (std::env::var(LISTEN), folder) {
+        (Ok(listen), None) => (listen, Security::Plaintext),
+        (listen, folder) => {
+            (listen.unwrap_or("127.0.0.1:0".to_owned()), security(folder.as_deref()))
+        }
     };
     let server = server.security(security).listen(&listen).join(group);
     let server = server.start().expect("the address has ports");
@@ -73,17 +75,6 @@ pub fn run_worker() {
 }
 
 /// A worker, and what it has run. A line is whole or not there, also if the process is killed.
-pub fn worker(group: &str) -> Process {
-    worker_with(group, |_| {})
-}
-
-/// A worker with a certificate.
-pub fn sealed_worker(group: &str, folder: &Path) -> Process {
-    worker_with(group, |command| {
-        command.env(FOLDER, folder);
-    })
-}
-
 pub fn worker_with(group: &str, change: impl FnOnce(&mut Command)) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("the test is a program"));
     command.args(["child_worker", "--exact", "--nocapture"]).env(GROUP, group);
@@ -128,10 +119,6 @@ impl Calling<'_> {
 }
 
 /// Calls from several threads as long as something happens.
-pub fn call_while(group: &str, happens: impl FnOnce(&Calling<'_>)) -> Seen {
-    call_with(group, Security::default(), happens)
-}
-
 pub fn call_with(group: &str, security: Security, happens: impl FnOnce(&Calling<'_>)) -> Seen {
     let channel = Channel::builder(group).security(security).connect();
     let client = GreeterClient::new(block_on(channel).expect("a router is there"));

@@ -29,7 +29,8 @@ impl Authority {
         self.pem_with(name, |params| params.not_after = rcgen::date_time_ymd(2001, 1, 1))
     }
 
-    fn pem_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Pem {
+    /// The same with other parameters.
+    pub fn pem_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Pem {
         let mut params = CertificateParams::default();
         let text = name.try_into().expect("names are ASCII");
         let name = if name.contains("://") { SanType::URI(text) } else { SanType::DnsName(text) };

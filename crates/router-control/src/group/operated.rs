@@ -29,7 +29,7 @@ impl KnownHere {
     /// With what the plane's thread knows. A worker that one of the two does not know is about to
     /// come or to go, and left out.
     pub(crate) fn with(self, at: &Operated<'_>) -> GroupSnapshot {
-        let Operated { plane, now, .. } = at;
+        let Operated { plane, now, io, .. } = at;
         let states: BTreeMap<_, _> = plane.member_states().collect();
         let workers = self.workers.into_iter().filter_map(|(worker, address, names)| {
             let state = *states.get(&worker)?;
@@ -39,6 +39,7 @@ impl KnownHere {
         GroupSnapshot {
             counts: *plane.counts(),
             stats: *plane.stats(),
+            io: *io,
             rejections: *plane.rejections(),
             waiting: plane.waiting(),
             waiting_bytes: plane.waiting_bytes(),

@@ -3,7 +3,9 @@
 use petasos_router::{Adjustment, Config};
 use petasos_wire::{FIRST_BYTES, RejectCode};
 
-use crate::world::World;
+use petasos_router_conformance::World;
+
+use crate::Memory;
 
 fn adjustment(policy: &str, waiting_max: usize) -> Adjustment {
     let policy = policy.parse().expect("it is a policy");
@@ -12,7 +14,7 @@ fn adjustment(policy: &str, waiting_max: usize) -> Adjustment {
 
 #[test]
 fn what_waits_stays_as_it_is_when_there_is_more_room() {
-    let mut world = World::new("jbsq1", 1, 8);
+    let mut world = World::new(&Memory, "jbsq1", 1, 8);
     // One is given, and a client may have half of the room.
     (0..6u8).for_each(|byte| world.ask(&[byte; 100]));
     assert_eq!(world.rejections(), [RejectCode::QueueFull]);
@@ -20,7 +22,7 @@ fn what_waits_stays_as_it_is_when_there_is_more_room() {
     world.plane.adjust(adjustment("jbsq1", 64)).expect("it is right");
     (6..20u8).for_each(|byte| world.ask(&[byte; 50]));
     assert_eq!((world.rejections(), world.plane.waiting()), (vec![], 18));
-    let (counts, waiting) = world.plane.client(world.attached.client).expect("it is there");
+    let (counts, waiting) = world.plane.client(world.client.0.client).expect("it is there");
     assert_eq!((counts.requests, counts.rejected, waiting), (20, 1, 18));
     assert_eq!((world.plane.rejections().queue_full, world.plane.stats().rejected), (1, 1));
     world.plane.adjust(adjustment("rr", 64)).expect("it is right");
@@ -38,7 +40,7 @@ fn what_waits_stays_as_it_is_when_there_is_more_room() {
 
 #[test]
 fn less_room_than_what_waits_rejects_what_comes() {
-    let mut world = World::new("jbsq1", 1, 8);
+    let mut world = World::new(&Memory, "jbsq1", 1, 8);
     (0..5u8).for_each(|byte| world.ask(&[byte]));
     world.plane.adjust(adjustment("jbsq1", 2)).expect("it is right");
     world.ask(&[5]);
@@ -54,7 +56,7 @@ fn less_room_than_what_waits_rejects_what_comes() {
 
 #[test]
 fn members_are_found_by_their_numbers() {
-    let mut world = World::new("jsq", 3, 4);
+    let mut world = World::new(&Memory, "jsq", 3, 4);
     let two = world.plane.member(2).expect("it is there");
     assert_eq!((two, world.plane.member(9)), (world.workers[1].joined.id, None));
     assert!(world.plane.set_weight(two, 50) && world.plane.drain(two, true));

@@ -1,43 +1,40 @@
-//! A router's plane, and clients and workers that are endpoints, over sockets.
+//! Clients and workers that are endpoints, and a plane between them, which take turns.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use core::time::Duration;
+use std::net::IpAddr;
 
 use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
 use petasos_endpoint::{
-    CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, Request, RouterProcess,
-    Routing, SessionId,
+    Backend, CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, Request,
+    RouterProcess, Routing, SessionId,
 };
 use petasos_netio::PacketIo;
-use petasos_netio_udp::{UdpConfig, UdpIo};
+use petasos_netio_conformance::BackendFactory;
 use petasos_router::{Config, Join};
 use petasos_router_plane::{MemberJoin, Plane, PlaneConfig};
 
+/// The method that workers have: it answers with its request.
 pub const ECHO: u16 = 1;
-const PAYLOAD: u16 = 1400;
-pub const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-pub fn socket() -> UdpIo {
-    let socket = UdpIo::bind(SocketAddr::new(LOCALHOST, 0), UdpConfig::default());
-    socket.expect("loopback has ports")
-}
 
 fn epoch() -> Epoch {
     Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
 }
 
-fn at(io: &UdpIo) -> DataAddress {
+fn at(io: &impl PacketIo) -> DataAddress {
     DataAddress::udp(io.local_address().port(), None)
 }
 
+/// What a client has.
 #[derive(Default)]
 pub struct Client {
+    /// Calls.
     pub answered: u64,
     /// Calls that have certainly not run: their claims lapsed while this thread was not running,
     /// say. They are made again. Bytes, and whether they may run more than once.
-    pub again: Vec<(usize, bool)>,
+    again: Vec<(usize, bool)>,
 }
 
+/// Ends a call.
 pub fn count(client: &mut Client, cx: &mut Context<Client>, done: Completion<'_>) {
     match done.result {
         Ok(response) => {
@@ -58,6 +55,7 @@ pub fn count(client: &mut Client, cx: &mut Context<Client>, done: Completion<'_>
 /// The tag of calls that may run more than once.
 const IDEMPOTENT: u64 = 1;
 
+/// Runs a call, and counts it.
 pub fn echo(handled: &mut u64, cx: &mut Context<u64>, request: Request<'_>) {
     *handled += 1;
     cx.respond_with(request.handle, &request.payload);
@@ -66,50 +64,71 @@ pub fn echo(handled: &mut u64, cx: &mut Context<u64>, request: Request<'_>) {
     }
 }
 
-pub struct Group {
-    pub clock: Clock,
-    io: UdpIo,
+/// See the module's documentation.
+pub struct Group<I> {
+    clock: Clock,
+    io: I,
+    /// The router.
     pub plane: Plane,
+    /// The group's payload size.
+    pub payload_bytes: u16,
     clients: Vec<(Endpoint<Client>, SessionId)>,
+    /// How many calls each has run.
     pub workers: Vec<Endpoint<u64>>,
 }
 
-impl Group {
-    pub fn new(clients: usize, workers: usize, policy: &str) -> Group {
+impl<I: PacketIo + Into<Backend>> Group<I> {
+    /// Clients that are attached, and workers that have joined.
+    pub fn new<F>(factory: &F, (clients, workers): (usize, usize), policy: &str) -> Group<I>
+    where
+        F: BackendFactory<Io = I>,
+    {
+        let mut ports = factory.ports(1 + clients + workers).into_iter();
+        let mut port = || ports.next().expect("there are so many");
+        let (mut io, client) = (port(), port());
+        // What fits the path (RT32).
+        let route = io.route(client.local_address()).expect("ports reach each other");
+        let payload_bytes = io.datagram_bytes_max(route).min(1464) as u16 - 64;
         let core = Config { policy: policy.parse().expect("it is one"), ..Config::default() };
-        let config = PlaneConfig { core, payload_bytes: PAYLOAD.into(), ..PlaneConfig::default() };
+        let payload = payload_bytes.into();
+        let config = PlaneConfig { core, payload_bytes: payload, ..PlaneConfig::default() };
         let plane = Plane::new(&config, 1).expect("it is right");
         let clock = Clock::system();
-        let (clients_of, workers_of) = (Vec::new(), Vec::new());
         let mut group =
-            Group { clock, io: socket(), plane, clients: clients_of, workers: workers_of };
-        (0..clients).for_each(|_| group.attach());
-        (0..workers).for_each(|_| group.join());
+            Group { clock, io, plane, payload_bytes, clients: Vec::new(), workers: Vec::new() };
+        group.attach(client);
+        (1..clients).for_each(|_| group.attach(port()));
+        (0..workers).for_each(|_| group.join(port()));
         group
     }
 
-    fn attach(&mut self) {
+    fn router_ip(&self) -> IpAddr {
+        self.io.local_address().ip()
+    }
+
+    fn attach(&mut self, io: I) {
         let config = EndpointConfig::default();
-        let mut client = Endpoint::new(config, socket(), self.clock.clone(), Client::default());
+        let mut client = Endpoint::new(config, io, self.clock.clone(), Client::default());
         let reply = client.local_address();
         let attached = self.plane.attach(&mut self.io, reply).expect("there is room");
         let grant = AttachGrant {
             client: attached.client,
             tag: attached.tag,
-            payload_bytes: PAYLOAD,
+            payload_bytes: self.payload_bytes,
             asked_max: 1024,
             has_no_window: false,
             cipher: None,
             epoch: epoch(),
             address: at(&self.io),
         };
-        let session = client.attach_group(&grant, reply, LOCALHOST).expect("it is reached");
+        let session = client.attach_group(&grant, reply, self.router_ip());
+        let session = session.expect("it is reached");
         self.clients.push((client, session));
     }
 
-    fn join(&mut self) {
+    fn join(&mut self, io: I) {
         let config = EndpointConfig::default();
-        let mut worker = Endpoint::new(config, socket(), self.clock.clone(), 0);
+        let mut worker = Endpoint::new(config, io, self.clock.clone(), 0);
         worker.register(ECHO, echo);
         let (offer, number) =
             (worker.offer_membership().expect("one"), self.workers.len() as u16 + 1);
@@ -128,7 +147,7 @@ impl Group {
             session: joined.session,
             tag: joined.tag,
             secret: joined.secret,
-            payload_bytes: PAYLOAD,
+            payload_bytes: self.payload_bytes,
             clients_max: 64,
             beat_us: 20_000,
             hole_us: 2_000,
@@ -138,7 +157,7 @@ impl Group {
             source: at(&self.io),
             feedback: at(&self.io),
         };
-        let router = RouterProcess { ip: LOCALHOST, incarnation: 1 };
+        let router = RouterProcess { ip: self.router_ip(), incarnation: 1 };
         worker.join_group(offer.id, &grant, 8, router).expect("it is reached");
         for client in 0..self.clients.len() as u32 {
             worker.set_group_client(offer.id, client, None).expect("there is room");
@@ -150,12 +169,14 @@ impl Group {
         self.workers.push(worker);
     }
 
+    /// Each takes a turn.
     pub fn turn(&mut self) {
         self.clients.iter_mut().for_each(|(client, _)| _ = client.run_once());
         self.plane.turn(&mut self.io, self.clock.now());
         self.workers.iter_mut().for_each(|worker| _ = worker.run_once());
     }
 
+    /// A client makes a call.
     pub fn call(&mut self, client: usize, bytes: usize, is_idempotent: bool) {
         let (client, session) = &mut self.clients[client];
         let (settings, routing) =
@@ -168,8 +189,22 @@ impl Group {
         call.expect("there is room");
     }
 
-    pub fn answered(&self) -> u64 {
+    fn answered(&self) -> u64 {
         self.clients.iter().map(|(client, _)| client.state().answered).sum()
+    }
+
+    /// Whatever was lost or repeated: in the end no slot is taken.
+    pub fn until_settled(&mut self) {
+        let end = self.clock.now() + Duration::from_secs(60);
+        let is_settled = |group: &Group<I>| {
+            let ids = group.plane.members().map(|(id, _)| id);
+            let states = ids.map(|id| group.plane.worker(id).expect("it is there"));
+            states.map(|worker| worker.account.outstanding()).sum::<u64>() == 0
+        };
+        while !is_settled(self) {
+            self.turn();
+            assert!(self.clock.now() < end, "slots come back");
+        }
     }
 
     /// Turns until so many calls were answered.

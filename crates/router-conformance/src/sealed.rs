@@ -1,15 +1,16 @@
 //! A plane of a sealed group: it opens nothing, and seals its rejections (RT25, RT27, RT28).
 
 use petasos_netio::PacketIo;
+use petasos_netio_conformance::BackendFactory;
 use petasos_router_plane::PlaneConfig;
 use petasos_seal::group::{ClientSecret, FirstOpener, FirstSealer, GroupSecret, Link};
 use petasos_seal::{Cipher, End, KeyLife, SEAL_BYTES};
 use petasos_wire::{Group, Kind, Packet, RejectCode, RoutedPacket, WORKER_BLOCK_BYTES};
 
-use crate::world::{PAYLOAD, World, config};
+use crate::{PAYLOAD, World, config};
 
-struct Sealed {
-    world: World,
+struct Sealed<I> {
+    world: World<I>,
     group: Group,
 }
 
@@ -17,15 +18,15 @@ fn secret(epoch: u16) -> GroupSecret {
     GroupSecret::new(Cipher::Aes128Gcm, [epoch as u8; 32])
 }
 
-impl Sealed {
-    fn new(workers: usize) -> Sealed {
+impl<I: PacketIo> Sealed<I> {
+    fn new<F: BackendFactory<Io = I>>(factory: &F, workers: usize) -> Sealed<I> {
         let config = PlaneConfig { is_sealed: true, ..config("jbsq1") };
-        let world = World::with(&config, workers, 1);
+        let world = World::with(factory, &config, workers, 1);
         Sealed { world, group: Group { payload_bytes: PAYLOAD, is_sealed: true } }
     }
 
     fn client(&self, epoch: u16) -> ClientSecret {
-        secret(epoch).client(self.world.attached.client)
+        secret(epoch).client(self.world.client.0.client)
     }
 
     /// A first packet as the client seals it.
@@ -44,12 +45,12 @@ impl Sealed {
     /// The codes of the rejections that the client has opened with its link of an epoch.
     fn rejections(&mut self, link: &mut Link) -> Vec<Option<RejectCode>> {
         let mut codes = Vec::new();
-        for frame in self.world.client.receive().frames() {
-            let packet = Packet::parse(frame.bytes).expect("it is a packet");
+        for bytes in self.world.client_inbox(0) {
+            let packet = Packet::parse(&bytes).expect("it is a packet");
             assert!(packet.kind() == Kind::Reject && packet.has_checksum());
             let opener = &mut link.half().expect("it is taken").opener;
             let mut out = [0; 64];
-            let opened = opener.open_behind(frame.bytes, &packet, WORKER_BLOCK_BYTES, &mut out);
+            let opened = opener.open_behind(&bytes, &packet, WORKER_BLOCK_BYTES, &mut out);
             assert_eq!(opened, Ok(&[][..]));
             codes.push(RejectCode::from_value(packet.value()));
         }
@@ -61,37 +62,38 @@ fn link(secret: &ClientSecret) -> Link {
     Link::new(secret, 0, End::Client, KeyLife::default())
 }
 
-#[test]
-fn rt27_first_packets_pass_sealed_and_open_at_the_worker() {
-    let mut sealed = Sealed::new(1);
+/// RT27: the router changes nothing that the seal covers.
+pub fn rt27_first_packets_pass_sealed_and_open_at_the_worker<F: BackendFactory>(factory: &F) {
+    let mut sealed = Sealed::new(factory, 1);
     sealed.world.plane.begin_epoch(0, Some(secret(0)));
     let longest = vec![7; PAYLOAD as usize];
     let bytes = sealed.first(&longest, 0);
     sealed.world.send(&bytes);
     let client = sealed.client(0);
-    let frames = sealed.world.workers[0].port.receive();
-    let frame = frames.frames().next().expect("it was given");
-    let packet = Packet::parse(frame.bytes).expect("it is a packet");
+    let [bytes] = &sealed.world.worker_inbox(0)[..] else { panic!("one was given") };
+    let packet = Packet::parse(bytes).expect("it is a packet");
     let first = RoutedPacket::from_router(packet, sealed.group).expect("it is a first packet");
     let mut opener = FirstOpener::new(&client, KeyLife::default());
     let mut out = vec![0; longest.len()];
-    assert_eq!(opener.open(frame.bytes, &first, &mut out), Ok(&longest[..]));
+    assert_eq!(opener.open(bytes, &first, &mut out), Ok(&longest[..]));
 }
 
-#[test]
-fn what_is_not_sealed_is_void() {
-    let mut sealed = Sealed::new(1);
+/// RT27.
+pub fn rt27_what_is_not_sealed_is_void<F: BackendFactory>(factory: &F) {
+    let mut sealed = Sealed::new(factory, 1);
     sealed.world.plane.begin_epoch(0, Some(secret(0)));
     let plain = sealed.world.first(b"plain", |_| {});
     sealed.world.send(&plain);
     assert_eq!(sealed.world.plane.stats().void, 1);
-    assert!(sealed.world.workers[0].port.receive().chunks.is_empty());
-    assert!(sealed.world.client.receive().chunks.is_empty(), "nor is it answered");
+    assert!(sealed.world.worker_inbox(0).is_empty());
+    assert!(sealed.world.client_inbox(0).is_empty(), "nor is it answered");
 }
 
-#[test]
-fn rt25_rt30_rejections_are_sealed_in_the_epoch_of_what_they_reject() {
-    let mut sealed = Sealed::new(0);
+/// RT25, RT30.
+pub fn rt25_rt30_rejections_are_sealed_in_the_epoch_of_what_they_reject<F: BackendFactory>(
+    factory: &F,
+) {
+    let mut sealed = Sealed::new(factory, 0);
     let of_none = sealed.first(b"early", 0);
     sealed.world.send(&of_none);
     assert_eq!(sealed.world.plane.stats().unsealed, 1, "no epoch has begun");
@@ -118,17 +120,16 @@ fn rt25_rt30_rejections_are_sealed_in_the_epoch_of_what_they_reject() {
     assert_eq!(sealed.world.plane.stats().unsealed, 3);
 }
 
-#[test]
-fn rt28_a_client_that_comes_later_has_its_own_link() {
-    let mut sealed = Sealed::new(0);
+/// RT28.
+pub fn rt28_a_client_that_comes_later_has_its_own_link<F: BackendFactory>(factory: &F) {
+    let mut sealed = Sealed::new(factory, 0);
     sealed.world.plane.begin_epoch(0, Some(secret(0)));
     let bytes = sealed.first(b"one", 0);
     sealed.world.send(&bytes);
-    let mut wrong = link(&secret(0).client(sealed.world.attached.client + 1));
-    let frames = sealed.world.client.receive();
-    let frame = frames.frames().next().expect("it is rejected");
-    let packet = Packet::parse(frame.bytes).expect("it is a packet");
+    let mut wrong = link(&secret(0).client(sealed.world.client.0.client + 1));
+    let [bytes] = &sealed.world.client_inbox(0)[..] else { panic!("it is rejected") };
+    let packet = Packet::parse(bytes).expect("it is a packet");
     let opener = &mut wrong.half().expect("it is taken").opener;
     let mut out = [0; 64];
-    assert!(opener.open_behind(frame.bytes, &packet, WORKER_BLOCK_BYTES, &mut out).is_err());
+    assert!(opener.open_behind(bytes, &packet, WORKER_BLOCK_BYTES, &mut out).is_err());
 }

@@ -1,23 +1,18 @@
-//! Typed calls while workers and routers, which are processes, are killed.
+//! Workers and routers are killed.
 
-#[path = "../../../crates/endpoint/tests/certificates/mod.rs"]
-mod certificates;
-#[path = "../../../crates/petasos/tests/greeter/generated.rs"]
-mod generated;
-mod support;
-#[path = "support/typed.rs"]
-mod typed;
+use std::path::Path;
 
-use certificates::Folder;
-use support::router;
-use typed::{
-    SERVICE, call_while, call_with, check, run_worker, sealed_worker, security, target, worker,
-};
+use crate::callers::{Place, call_at, worker_at};
+use crate::certificates::{self, Folder};
+use crate::support::{Process, router};
+use crate::typed::{SERVICE, check, target};
 
-/// Not a test of its own: what a worker's process runs.
-#[test]
-fn child_worker() {
-    run_worker();
+fn worker(group: &str) -> Process {
+    worker_at(group, &Place::default())
+}
+
+fn of_folder(folder: &Path) -> Place {
+    Place { folder: Some(folder.to_owned()), ..Place::default() }
 }
 
 #[test]
@@ -26,14 +21,14 @@ fn rt15_a_killed_worker_costs_no_call_that_may_run_twice_and_nothing_runs_twice(
     let (_router, address) = router(&[&["--listen", "127.0.0.1:0"][..], &SERVICE].concat());
     let group = target(&[address]);
     let mut workers = vec![worker(&group), worker(&group)];
-    let seen = call_while(&group, |calls| {
+    let seen = call_at(&group, &Place::default(), |until_more| {
         for kill in 0..KILLS {
-            calls.until_more(100);
+            until_more(100);
             workers[kill].kill();
-            calls.until_more(100);
+            until_more(100);
             workers.push(worker(&group));
         }
-        calls.until_more(100);
+        until_more(100);
     });
     // Each of three threads has one call under way.
     check(&seen, workers, 3 * KILLS);
@@ -55,16 +50,16 @@ fn rt28_kills_cost_no_more_in_a_sealed_group() {
     let named = ["--listen", "127.0.0.1:0", "--worker", "worker.test"];
     let (_router, address) = router(&[&named[..], &tls, &SERVICE].concat());
     let group = target(&[address]);
-    let worker = || sealed_worker(&group, of_worker.path());
+    let worker = || worker_at(&group, &of_folder(of_worker.path()));
     let mut workers = vec![worker(), worker()];
-    let seen = call_with(&group, security(Some(of_client.path())), |calls| {
+    let seen = call_at(&group, &of_folder(of_client.path()), |until_more| {
         for kill in 0..KILLS {
-            calls.until_more(100);
+            until_more(100);
             workers[kill].kill();
-            calls.until_more(100);
+            until_more(100);
             workers.push(worker());
         }
-        calls.until_more(100);
+        until_more(100);
     });
     check(&seen, workers, 3 * KILLS);
 }
@@ -77,16 +72,16 @@ fn rt38_a_killed_router_costs_no_call_that_may_run_twice_and_nothing_runs_twice(
     let group = target(&[first, second]);
     let workers = vec![worker(&group), worker(&group)];
     let again = first.to_string();
-    let seen = call_while(&group, |calls| {
-        calls.until_more(200);
+    let seen = call_at(&group, &Place::default(), |until_more| {
+        until_more(200);
         active.kill();
-        calls.until_more(200);
+        until_more(200);
         let back = [&["--listen", &again][..], &SERVICE].concat();
         active = router(&back).0;
-        calls.until_more(200);
+        until_more(200);
         // Wherever calls go by now: the other router is there in any case.
         active.kill();
-        calls.until_more(200);
+        until_more(200);
     });
     // What a router has given goes on, and what it has not is asked of the other one.
     check(&seen, workers, 0);

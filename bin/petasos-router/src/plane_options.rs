@@ -1,0 +1,125 @@
+//! What a group's packets come and go by: a socket of the kernel, or AF_XDP past its stack.
+
+use std::net::SocketAddr;
+
+use clap::{Args, ValueEnum};
+use petasos_netio_xdp::{XdpConfig, check};
+use serde::Deserialize;
+
+/// The packet I/O of a plane.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlaneKind {
+    /// A socket of the kernel, anywhere.
+    #[default]
+    Udp,
+    /// An AF_XDP socket, on one queue of an interface, for members on other hosts: needs privileges
+    XdpSocket,
+}
+
+/// Options about the plane.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlaneOptions {
+    /// What packets come and go by
+    #[arg(long, value_enum, default_value_t)]
+    pub plane: PlaneKind,
+
+    /// With xdp-socket: the interface [default: the one that has --data's address]. It also gets
+    /// --virtual-address
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+
+    /// With xdp-socket: the interface's queue, which this group has for itself [default: 0]
+    #[arg(long, value_name = "N")]
+    pub queue: Option<u32>,
+
+    /// With xdp-socket: take packets of members' sockets whose checksum a virtual interface of
+    /// this host (veth) has left for a device to compute
+    #[arg(long)]
+    pub partial_checksums: bool,
+}
+
+impl PlaneOptions {
+    /// Checks what can be checked without the system.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn check(&self, data: SocketAddr) -> Result<(), String> {
+        let given = [
+            ("interface", self.interface.is_some()),
+            ("queue", self.queue.is_some()),
+            ("partial_checksums", self.partial_checksums),
+        ];
+        let given = given.into_iter().find(|(_, is_given)| *is_given);
+        match (self.plane, given) {
+            (PlaneKind::Udp, Some((name, _))) => {
+                Err(format!("{name} is for plane xdp-socket only"))
+            }
+            (PlaneKind::XdpSocket, _) if data.ip().is_unspecified() || data.ip().is_loopback() => {
+                let ip = data.ip();
+                Err(format!("plane xdp-socket needs an interface's address in data, not {ip}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says whether the host can do it, as far as can be known without taking the interface from
+    /// who has it.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn try_out(&self, data: SocketAddr) -> Result<(), String> {
+        match self.plane {
+            PlaneKind::Udp => Ok(()),
+            PlaneKind::XdpSocket => {
+                check(data.ip(), &self.xdp()).map_err(|error| format!("plane xdp-socket: {error}"))
+            }
+        }
+    }
+
+    /// The configuration of an AF_XDP socket.
+    pub fn xdp(&self) -> XdpConfig {
+        XdpConfig {
+            interface: self.interface.clone(),
+            queue: self.queue(),
+            partial_checksums: self.partial_checksums,
+            // The thread that has the packets finds routes: it waits for no neighbour. Members have
+            // connections, so that theirs are known.
+            resolve_wait_ms: 0,
+            ..XdpConfig::default()
+        }
+    }
+
+    /// The interface's queue.
+    pub fn queue(&self) -> u32 {
+        self.queue.unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_af_xdp_are_for_it_only_and_it_needs_an_address() {
+        let data = "192.0.2.1:1".parse().expect("it is an address");
+        let udp = PlaneOptions::default();
+        udp.check(data).expect("it is right");
+        let given = [
+            PlaneOptions { interface: Some("eth0".to_owned()), ..udp.clone() },
+            PlaneOptions { queue: Some(0), ..udp.clone() },
+            PlaneOptions { partial_checksums: true, ..udp },
+        ];
+        for (options, name) in given.into_iter().zip(["interface", "queue", "partial_checksums"]) {
+            let refusal = options.check(data).expect_err("it is for AF_XDP");
+            assert_eq!(refusal, format!("{name} is for plane xdp-socket only"));
+            let xdp = PlaneOptions { plane: PlaneKind::XdpSocket, ..options };
+            xdp.check(data).expect("it is right");
+            assert_eq!(xdp.xdp().resolve_wait_ms, 0, "no packet waits for a neighbour");
+            for wrong in ["0.0.0.0:1", "127.0.0.1:1", "[::]:1", "[::1]:1"] {
+                let wrong = wrong.parse().expect("it is an address");
+                xdp.check(wrong).expect_err("no interface has it");
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The router's packets come and go by AF_XDP; workers are on its link, and clients behind a
+//! gateway, with sockets of the kernel.
+
+use std::net::IpAddr;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use petasos_endpoint::Pem;
+use rcgen::SanType;
+
+use crate::callers::{Place, call_at, worker_at};
+use crate::certificates::{Authority, Folder};
+use crate::network::Network;
+use crate::support::{Process, router};
+use crate::typed::{SERVICE, check, target};
+
+const LISTEN: [&str; 2] = ["--listen", "10.78.0.1:0"];
+const BY_XDP: [&str; 5] = ["--plane", "xdp-socket", "--interface", "v0", "--partial-checksums"];
+
+/// Calls go on while a worker is killed and another one comes, and while the router's link is down
+/// for a moment.
+fn calls_go_through(network: &Network, security: &[&str], [of_workers, of_client]: [Place; 2]) {
+    let arguments = [&LISTEN[..], &BY_XDP, &SERVICE, security].concat();
+    let (process, address) = network.router.run(|| router(&arguments));
+    let by = "xdp-socket on v0 queue 0 (native)";
+    assert!(process.ready.contains(by), "{}", process.ready);
+    assert!(has_program(network), "the interface has the program");
+    let group = target(&[address]);
+    let worker = || network.workers.run(|| worker_at(&group, &of_workers));
+    let mut workers = vec![worker(), worker()];
+    let seen = network.client.run(|| {
+        call_at(&group, &of_client, |until_more| {
+            until_more(100);
+            workers[0].kill();
+            until_more(100);
+            workers.push(worker());
+            until_more(100);
+            network.router.ip("link set v0 down");
+            network.router.ip("link set v0 up");
+            // The system has forgotten its way to the client.
+            network.router.ip("route replace 10.79.0.0/24 via 10.78.0.254");
+            until_more(100);
+        })
+    });
+    // Each of three threads has one call under way, at the kill and while nothing gets through.
+    check(&seen, workers, 6);
+    drop::<Process>(process);
+    assert!(!has_program(network), "the program goes with its process");
+}
+
+fn has_program(network: &Network) -> bool {
+    network.router.ip("link show dev v0").contains("xdp")
+}
+
+#[test]
+fn rt26_calls_go_through_a_router_with_af_xdp_in_plaintext() {
+    let Some(network) = Network::new() else { return };
+    let [_, workers, client] = Network::addresses().map(|ip| Place { ip, folder: None });
+    calls_go_through(&network, &["--plaintext"], [workers, client]);
+}
+
+#[test]
+fn rt28_calls_go_through_a_router_with_af_xdp_sealed() {
+    let Some(network) = Network::new() else { return };
+    let authority = Authority::new("ours");
+    let pem = |name: &str, ip: IpAddr| -> Pem {
+        let add = |params: &mut rcgen::CertificateParams| {
+            params.subject_alt_names.push(SanType::IpAddress(ip));
+        };
+        authority.pem_with(&format!("{name}.test"), add)
+    };
+    let ips = Network::addresses();
+    let mut folders = ["router", "workers", "client"].into_iter().zip(ips).map(|(name, ip)| {
+        let folder = Folder::new(&format!("xdp-{name}"));
+        folder.write(&pem(name, ip));
+        folder
+    });
+    let [of_router, of_workers, of_client] =
+        core::array::from_fn(|_| folders.next().expect("there are three"));
+    let files = ["certificate", "key", "authorities"].map(|name| of_router.path().join(name));
+    let [certificate, key, authorities] = files.each_ref().map(|it| it.to_str().expect("text"));
+    let tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-ca", authorities];
+    let place = |ip, folder: &Folder| Place { ip, folder: Some(folder.path().to_owned()) };
+    let places = [place(ips[1], &of_workers), place(ips[2], &of_client)];
+    calls_go_through(&network, &tls, places);
+}
+
+/// What a router with these arguments says before it ends, in the router's namespace.
+fn said(network: &Network, arguments: &[&str]) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_petasos-router"));
+    command.args(arguments);
+    let output = network.router.run(|| command.output()).expect("it starts");
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).expect("it is text"))
+}
+
+#[test]
+fn what_is_wrong_with_af_xdp_is_said() {
+    let Some(network) = Network::new() else { return };
+    let xdp = [&LISTEN[..], &["--plaintext", "--plane", "xdp-socket"]].concat();
+    let cases: [(&[&str], &str); 6] = [
+        (&["--interface", "v9"], "there is no interface v9"),
+        (&["--interface", "lo"], "interface lo does not have the address 10.78.0.1"),
+        (&["--queue", "7"], "no queue 7"),
+        (&["--data", "10.99.0.1:0"], "10.99.0.1:0 is not an address of this host"),
+        (&["--data", "0.0.0.0:0"], "needs an interface's address in data, not 0.0.0.0"),
+        (&["--queue", "many"], "--queue"),
+    ];
+    for (more, wanted) in cases {
+        let (is_right, text) = said(&network, &[&xdp[..], more].concat());
+        assert!(!is_right && text.contains(wanted), "{more:?}: {text}");
+    }
+    let (is_right, text) =
+        said(&network, &[&LISTEN[..], &["--plaintext", "--queue", "0"]].concat());
+    assert!(!is_right && text.contains("queue is for plane xdp-socket only"), "{text}");
+    network.router.ip("link set v0 down");
+    let (is_right, text) = said(&network, &xdp);
+    assert!(!is_right && text.contains("ip link set v0 up"), "{text}");
+}
+
+#[test]
+fn without_privileges_it_says_which_it_needs() {
+    let Some(network) = Network::new() else { return };
+    // Where everybody may run it.
+    let program = std::env::temp_dir().join(format!("petasos-router-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_petasos-router"), &program).expect("there is room");
+    let mut command = Command::new(&program);
+    command.args(LISTEN).args(BY_XDP).arg("--plaintext").uid(65_534).gid(65_534);
+    let output = network.router.run(|| command.output()).expect("it starts");
+    std::fs::remove_file(&program).expect("it was written");
+    let text = String::from_utf8(output.stderr).expect("it is text");
+    assert!(!output.status.success() && text.contains("CAP_NET_RAW"), "{text}");
+}
+
+#[test]
+fn where_an_interface_has_several_queues_it_says_how_packets_reach_its_own() {
+    let Some(network) = Network::with_queues(2) else { return };
+    let on_one = [&LISTEN[..], &BY_XDP, &["--plaintext", "--queue", "1"]].concat();
+    let (process, _) = network.router.run(|| router(&on_one));
+    let port = process.ready.rsplit(':').next().expect("it says where").trim().to_owned();
+    let wanted = format!("ethtool -N v0 flow-type udp4 dst-port {port} action 1");
+    assert!(process.first.iter().any(|line| line.contains(&wanted)), "{:?}", process.first);
+}
+
+/// A router that runs keeps its interface while others are started and checked there.
+#[test]
+fn a_router_that_runs_is_not_disturbed_by_a_check_or_by_another_one() {
+    let Some(network) = Network::new() else { return };
+    let by_xdp = [&LISTEN[..], &BY_XDP, &["--plaintext"]].concat();
+    let (first, _) = network.router.run(|| router(&by_xdp));
+    let (is_right, text) = said(&network, &[&by_xdp[..], &["--check"]].concat());
+    assert!(is_right && text.contains("1 group, all right"), "{text}");
+    let (is_right, text) = said(&network, &by_xdp);
+    assert!(!is_right && text.contains("has XDP program"), "{text}");
+    assert!(text.contains(&format!("{}", first.child.id())), "and says who has it: {text}");
+    let wrong = [&by_xdp[..], &["--check", "--queue", "9"]].concat();
+    let (is_right, text) = said(&network, &wrong);
+    assert!(!is_right && text.contains("no queue 9"), "{text}");
+    assert!(has_program(&network));
+}

@@ -1,0 +1,149 @@
+//! Feedback: when it is heard, what of it is believed, and what happens without it.
+
+use core::time::Duration;
+
+use petasos_netio_conformance::BackendFactory;
+use petasos_wire::{Feedback, Header};
+
+use crate::World;
+
+/// RT20: what a worker has settled is known before it is decided about first packets that came
+/// with the feedback, or before it.
+pub fn rt20_feedback_is_heard_before_first_packets_of_the_same_batch<F: BackendFactory>(
+    factory: &F,
+) {
+    let mut world = World::new(factory, "jbsq1", 1, 1);
+    world.ask(b"one");
+    let two = world.first(b"two", |_| {});
+    world.post_from_client(0, &two);
+    let told = world.told(0, 1);
+    world.post_from_worker(0, &told.to_bytes());
+    world.turn();
+    assert_eq!(world.messages(0), [b"one", b"two"]);
+    assert_eq!((world.plane.stats().waited, world.plane.waiting()), (0, 0));
+}
+
+/// RT20: no payload, no block, no flag, and numbers within their width.
+pub fn rt20_feedback_with_more_than_its_header_is_void<F: BackendFactory>(factory: &F) {
+    let mut world = World::new(factory, "jbsq1", 1, 1);
+    world.ask(b"one");
+    world.ask(b"waits");
+    let told = world.told(0, 1);
+    let Feedback { session, tag, secret, counts } = told;
+    let wide = Header::for_session(session, tag)
+        .with_request(petasos_wire::Kind::Feedback, secret, counts.sequence)
+        .with_server(1 << 20, counts.settled, counts.bound.into());
+    let longer = [&told.to_bytes()[..], &[0]].concat();
+    let flagged = told.header().with_checksum();
+    for bytes in [&longer[..], &told.to_bytes()[..23], &flagged.to_bytes(), &wide.to_bytes()] {
+        world.post_from_worker(0, bytes);
+        world.turn();
+    }
+    let stats = world.plane.stats();
+    assert_eq!((stats.void_feedback, stats.malformed, world.plane.waiting()), (2, 2, 1));
+    world.post_from_worker(0, &told.to_bytes());
+    world.turn();
+    assert_eq!(world.plane.waiting(), 0, "as it should be, it is believed");
+}
+
+/// RT22: feedback has to have all marks of its worker, and to come from its address.
+pub fn rt22_feedback_of_strangers_frees_nothing<F: BackendFactory>(factory: &F) {
+    let mut world = World::new(factory, "jbsq1", 2, 1);
+    world.ask(b"one");
+    world.ask(b"two");
+    world.ask(b"waits");
+    let of_other = world.workers[1].joined.session;
+    let good = world.told(0, 1);
+    let forged = [
+        Feedback { tag: good.tag ^ 1, ..good },
+        Feedback { secret: good.secret ^ 1, ..good },
+        Feedback { session: of_other, ..good },
+        Feedback { session: 4000, ..good },
+    ];
+    for told in forged {
+        world.post_from_worker(0, &told.to_bytes());
+        world.turn();
+    }
+    assert_eq!((world.plane.stats().void_feedback, world.plane.waiting()), (4, 1));
+    if factory.tells_origins() {
+        world.post_from_worker(1, &good.to_bytes());
+        world.post_from_client(0, &good.to_bytes());
+        world.turn();
+        assert_eq!((world.plane.stats().void_feedback, world.plane.waiting()), (6, 1));
+    }
+    world.post_from_worker(0, &good.to_bytes());
+    world.turn();
+    assert_eq!(world.plane.waiting(), 0, "what it says itself is believed");
+}
+
+/// RT22: by its number, and by counts that do not fit what was given.
+pub fn rt22_feedback_that_is_not_newer_or_cannot_be_is_void<F: BackendFactory>(factory: &F) {
+    let mut world = World::new(factory, "jbsq3", 1, 3);
+    for message in [b"1", b"2", b"3", b"4"] {
+        world.ask(message);
+    }
+    let older = world.told(0, 3);
+    world.feed_back(0, 0, |told| told.counts.settled = 9);
+    assert_eq!((world.plane.counts().wrong_counts, world.plane.waiting()), (1, 1));
+    world.feed_back(0, 0, |told| told.counts.received = 4);
+    assert_eq!((world.plane.counts().wrong_counts, world.plane.waiting()), (2, 1));
+    world.feed_back(0, 0, |told| told.counts.settled = 1);
+    assert_eq!(world.plane.waiting(), 0);
+    // Now fewer than before, and then what was sent first.
+    world.feed_back(0, 0, |told| told.counts.settled = 0);
+    assert_eq!(world.plane.counts().wrong_counts, 3);
+    world.post_from_worker(0, &older.to_bytes());
+    world.turn();
+    assert_eq!(world.plane.counts().stale, 1);
+    world.ask(b"5");
+    assert_eq!((world.messages(0).len(), world.plane.waiting()), (4, 1), "three are outstanding");
+}
+
+/// RT22.
+pub fn rt22_a_worker_that_says_nothing_is_probed<F: BackendFactory>(factory: &F) {
+    let mut world = World::new(factory, "jbsq1", 1, 1);
+    world.ask(b"lost");
+    world.given(0);
+    for _ in 0..200 {
+        world.now = world.now + Duration::from_micros(100);
+        world.turn();
+    }
+    let given = world.given(0);
+    assert!(!given.is_empty() && given.iter().all(|packet| packet.is_probe), "{given:?}");
+    assert_eq!(given[0].number, 2);
+    assert_eq!(world.plane.stats().probes, given.len() as u64);
+}
+
+/// RT22: less than *n*, whatever the policy, and nothing at 0.
+pub fn rt22_nobody_is_given_more_than_it_has_announced<F: BackendFactory>(factory: &F) {
+    for policy in ["rr", "jsq", "random", "jbsq3"] {
+        let mut world = World::new(factory, policy, 1, 2);
+        (0..4u8).for_each(|byte| world.ask(&[byte]));
+        assert_eq!((world.messages(0).len(), world.plane.waiting()), (2, 2), "{policy}");
+        world.feed_back(0, 1, |told| told.counts.bound = 0);
+        assert!(world.given(0).is_empty(), "{policy}: it drains");
+        assert_eq!(world.plane.counts().unwanted, 2, "{policy}: and nobody else is there");
+    }
+}
+
+/// After a pause of the router, feedback waits to be heard: nobody is asked before.
+pub fn a_router_that_paused_asks_nobody_whose_feedback_waits<F: BackendFactory>(factory: &F) {
+    let mut world = World::new(factory, "jbsq1", 2, 1);
+    world.ask(b"one");
+    world.ask(b"two");
+    assert_eq!([0, 1].map(|at| world.given(at).len()), [1, 1]);
+    world.now = world.now + Duration::from_millis(30);
+    // The first of them is heard by itself.
+    world.feed_back(0, 1, |_| {});
+    world.feed_back(1, 1, |_| {});
+    (0..3).for_each(|_| world.turn());
+    assert_eq!(world.plane.stats().probes, 0);
+    // But timers do not wait for ever.
+    world.ask(b"three");
+    world.now = world.now + Duration::from_millis(30);
+    for _ in 0..20 {
+        let bytes = world.first(b"x", |block| block.epoch = 9);
+        world.send(&bytes);
+    }
+    assert_eq!(world.plane.stats().probes, 1);
+}

@@ -1,0 +1,280 @@
+//! A plane whose clients and workers are ports that a test reads and writes.
+
+use core::time::Duration;
+
+use petasos_base::Time;
+use petasos_netio::{PacketIo, Route};
+use petasos_netio_conformance::{BackendFactory, turns};
+use petasos_router::{Config, Join, Policy};
+use petasos_router_plane::{ClientAttached, MemberJoin, MemberJoined, Plane, PlaneConfig};
+use petasos_wire::{
+    Feedback, Group, Header, Kind, Packet, RejectCode, RoutePolicy, RoutedPacket, RoutingBlock,
+    WorkerBlock, WorkerCounts,
+};
+
+use crate::gathered::Gathered;
+
+/// The group's payload size, in bytes.
+pub const PAYLOAD: u32 = 1024;
+/// Ports of clients; those of workers follow.
+const CLIENT_PORTS: usize = 2;
+
+struct Port<I> {
+    io: I,
+    to_router: Route,
+    /// What has arrived and was not looked at.
+    inbox: Vec<Vec<u8>>,
+    received: u64,
+}
+
+/// A worker that has joined.
+pub struct Worker {
+    port: usize,
+    /// What it was told.
+    pub joined: MemberJoined,
+    /// What it has told.
+    pub counts: WorkerCounts,
+}
+
+/// See the module's documentation.
+pub struct World<I> {
+    /// What the plane is told that it is.
+    pub now: Time,
+    /// The plane's packet I/O.
+    pub io: Gathered<I>,
+    /// What is tested.
+    pub plane: Plane,
+    /// Who asks: a client's attachment, and its port, 0 or 1.
+    pub client: (ClientAttached, usize),
+    /// Those that have joined.
+    pub workers: Vec<Worker>,
+    ports: Vec<Port<I>>,
+    next: u64,
+}
+
+/// A first packet that a worker was given, as far as tests look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the packet's fields")]
+pub struct GivenPacket {
+    pub session: u32,
+    pub tag: u32,
+    pub number: u32,
+    pub lifetime_us: Option<u32>,
+    pub message: Vec<u8>,
+    pub is_probe: bool,
+}
+
+/// A plane in plaintext with this policy, in which eight requests may wait.
+pub fn config(policy: &str) -> PlaneConfig {
+    let policy: Policy = policy.parse().expect("it is a policy");
+    let core = Config { policy, waiting_max: 8, ..Config::default() };
+    PlaneConfig { core, payload_bytes: PAYLOAD, clients_max: 4, is_sealed: false }
+}
+
+impl<I: PacketIo> World<I> {
+    /// One client, and so many workers, each of which takes `bound` requests at a time.
+    pub fn new<F>(factory: &F, policy: &str, workers: usize, bound: u16) -> World<I>
+    where
+        F: BackendFactory<Io = I>,
+    {
+        World::with(factory, &config(policy), workers, bound)
+    }
+
+    /// The same, with another configuration.
+    pub fn with<F>(factory: &F, config: &PlaneConfig, workers: usize, bound: u16) -> World<I>
+    where
+        F: BackendFactory<Io = I>,
+    {
+        // One more than join at first may join later.
+        let mut ports = factory.ports(1 + CLIENT_PORTS + workers + 1).into_iter();
+        let mut io = Gathered::new(ports.next().expect("there is more than one"));
+        let router = io.local_address();
+        let port = |mut io: I| {
+            let to_router = io.route(router).expect("ports reach each other");
+            Port { io, to_router, inbox: Vec::new(), received: 0 }
+        };
+        let ports: Vec<_> = ports.map(port).collect();
+        let mut plane = Plane::new(config, 1).expect("it is right");
+        let now = Time::from_nanos(1_000_000_000);
+        let attached = plane.attach(&mut io, ports[0].io.local_address()).expect("there is room");
+        let (client, next) = ((attached, 0), 1);
+        let mut world = World { now, io, plane, client, workers: Vec::new(), ports, next };
+        (0..workers).for_each(|_| world.join(bound, false));
+        world
+    }
+
+    /// Another client attaches, at a client's port.
+    pub fn attach(&mut self, port: usize) -> (ClientAttached, usize) {
+        let address = self.ports[port].io.local_address();
+        let attached = self.plane.attach(&mut self.io, address).expect("there is room");
+        (attached, port)
+    }
+
+    /// The address of a client's port.
+    pub fn client_address(&self, port: usize) -> std::net::SocketAddr {
+        self.ports[port].io.local_address()
+    }
+
+    /// Another worker joins.
+    pub fn join(&mut self, bound: u16, is_primary: bool) {
+        let at = self.workers.len();
+        let port = CLIENT_PORTS + at;
+        let number = at as u32;
+        let joining = MemberJoin {
+            worker: at as u16 + 1,
+            address: self.ports[port].io.local_address(),
+            session: (1 << 19) + number,
+            tag: 900 + number,
+            join: Join { identity: number.into(), bound, weight: 100 },
+            is_primary,
+        };
+        let joined = self.plane.join(&mut self.io, self.now, &joining).expect("there is room");
+        let counts = WorkerCounts { sequence: 0, received: 0, settled: 0, bound };
+        self.workers.push(Worker { port, joined, counts });
+    }
+
+    /// A first packet of the client, with the next number.
+    pub fn first(&mut self, message: &[u8], change: impl FnOnce(&mut RoutingBlock)) -> Vec<u8> {
+        let (attached, port) = self.client;
+        let mut block = RoutingBlock {
+            policy: RoutePolicy::Any,
+            priority: 0,
+            is_claim: false,
+            reply: self.ports[port].io.local_address(),
+            client: attached.client,
+            epoch: 0,
+            pair: (1 << 19) + 7,
+            pair_tag: 77,
+            number: self.next,
+            lifetime_us: None,
+            key_hash: 0,
+        };
+        self.next += 1;
+        change(&mut block);
+        let header = Header::for_session(block.client, attached.tag)
+            .with_request(Kind::Routed, 123, block.transmission())
+            .with_client(0, message.len() as u32, 5);
+        [&header.to_bytes()[..], &block.to_bytes(), message].concat()
+    }
+
+    /// A packet is sent from a client's port, and is under way.
+    pub fn post_from_client(&mut self, port: usize, bytes: &[u8]) {
+        self.post(port, bytes);
+    }
+
+    /// A packet is sent from a worker's port, and is under way.
+    pub fn post_from_worker(&mut self, at: usize, bytes: &[u8]) {
+        self.post(self.workers[at].port, bytes);
+    }
+
+    fn post(&mut self, port: usize, bytes: &[u8]) {
+        let Port { io, to_router, .. } = &mut self.ports[port];
+        let taken = turns().any(|_| io.transmit_train(*to_router, bytes, bytes.len()) == 1);
+        assert!(taken, "there is room for a packet");
+        self.io.expect();
+    }
+
+    /// The client sends a packet, and the plane takes a turn.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.post(self.client.1, bytes);
+        self.turn();
+    }
+
+    /// A first packet with nothing special.
+    pub fn ask(&mut self, message: &[u8]) {
+        let bytes = self.first(message, |_| {});
+        self.send(&bytes);
+    }
+
+    /// The plane takes a turn: what is under way to it is a batch.
+    pub fn turn(&mut self) {
+        self.now = self.now + Duration::from_micros(1);
+        self.plane.turn(&mut self.io, self.now);
+    }
+
+    /// Waits until all that the plane has sent is in inboxes.
+    fn collect(&mut self) {
+        let sent = self.io.stats().tx_frames;
+        for _ in turns() {
+            for Port { io, inbox, received, .. } in &mut self.ports {
+                let before = inbox.len();
+                inbox.extend(io.receive().frames().map(|frame| frame.bytes.to_vec()));
+                *received += (inbox.len() - before) as u64;
+            }
+            let received: u64 = self.ports.iter().map(|port| port.received).sum();
+            assert!(received <= sent, "only the plane sends to ports");
+            if received == sent {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        panic!("some of {sent} packets of the plane have not arrived");
+    }
+
+    /// The bytes that a worker was sent since it was asked last.
+    pub fn worker_inbox(&mut self, at: usize) -> Vec<Vec<u8>> {
+        self.collect();
+        core::mem::take(&mut self.ports[self.workers[at].port].inbox)
+    }
+
+    /// The bytes that came to a client's port since it was asked last.
+    pub fn client_inbox(&mut self, port: usize) -> Vec<Vec<u8>> {
+        self.collect();
+        core::mem::take(&mut self.ports[port].inbox)
+    }
+
+    /// What a worker was given since it was asked last.
+    pub fn given(&mut self, at: usize) -> Vec<GivenPacket> {
+        let group = Group { payload_bytes: PAYLOAD, is_sealed: false };
+        let packet_of = |bytes: &Vec<u8>| {
+            let packet = Packet::parse(bytes).expect("it is a packet");
+            let first = RoutedPacket::from_router(packet, group).expect("it is a first packet");
+            GivenPacket {
+                session: packet.session(),
+                tag: packet.tag(),
+                number: first.given(),
+                lifetime_us: first.lifetime_us(),
+                message: first.message().to_vec(),
+                is_probe: first.is_probe(),
+            }
+        };
+        self.worker_inbox(at).iter().map(packet_of).collect()
+    }
+
+    /// The messages of what a worker was given since it was asked last.
+    pub fn messages(&mut self, at: usize) -> Vec<Vec<u8>> {
+        self.given(at).into_iter().map(|given| given.message).collect()
+    }
+
+    /// The codes of rejections that came to the client's port.
+    pub fn rejections(&mut self) -> Vec<RejectCode> {
+        let code_of = |bytes: &Vec<u8>| {
+            let packet = Packet::parse(bytes).expect("it is a packet");
+            let names = (packet.kind(), packet.session(), packet.tag(), packet.request());
+            assert_eq!(names, (Kind::Reject, (1 << 19) + 7, 77, 123));
+            let (block, rest) = WorkerBlock::split(packet).expect("it has a block");
+            assert_eq!(block, WorkerBlock { session: 0, tag: 0, worker: WorkerBlock::ROUTER });
+            RejectCode::from_value(rest.value()).expect("it is assigned")
+        };
+        self.client_inbox(self.client.1).iter().map(code_of).collect()
+    }
+
+    /// Feedback of a worker that has settled so many more, of all that it has received.
+    pub fn told(&mut self, at: usize, settled: u32) -> Feedback {
+        let known = self.plane.worker(self.workers[at].joined.id).expect("it is there");
+        let worker = &mut self.workers[at];
+        worker.counts.sequence += 1;
+        worker.counts.settled += settled;
+        worker.counts.received = known.account.given() as u32;
+        let MemberJoined { session, tag, secret, .. } = worker.joined;
+        Feedback { session, tag, secret, counts: worker.counts }
+    }
+
+    /// A worker says that it has settled so many more, and the plane takes a turn.
+    pub fn feed_back(&mut self, at: usize, settled: u32, change: impl FnOnce(&mut Feedback)) {
+        let mut told = self.told(at, settled);
+        change(&mut told);
+        self.post_from_worker(at, &told.to_bytes());
+        self.turn();
+    }
+}
