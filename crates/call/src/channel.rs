@@ -22,6 +22,7 @@ mod peer;
 mod sessions;
 mod waiting;
 
+use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -37,6 +38,9 @@ use waiting::{Waiter, Waiting};
 /// The address of a server.
 pub type Address = SocketAddr;
 
+/// The greatest [`ChannelConfig::lookup_gap`].
+const LOOKUP_GAP_MAX: Duration = Duration::from_secs(1);
+
 /// The settings of a channel.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
@@ -47,6 +51,9 @@ pub struct ChannelConfig {
     /// The addresses come from a name, which is looked up every 30 s and after failures. If false,
     /// [`Action::Resolve`] never occurs.
     pub resolves: bool,
+    /// After failures, lookups are this far apart at first, and twice as far each time, up to a
+    /// second.
+    pub lookup_gap: Duration,
     /// The most calls that may wait; more fail with `RESOURCE_EXHAUSTED`.
     pub waiting_max: usize,
     /// How many sessions to a server are opened when calls wait, at most [`SESSIONS_MAX`].
@@ -60,6 +67,7 @@ impl Default for ChannelConfig {
             balance,
             streams,
             resolves: false,
+            lookup_gap: LOOKUP_GAP_MAX,
             waiting_max: 65_536,
             sessions_max: SESSIONS_MAX,
         }
@@ -215,7 +223,7 @@ impl ChannelCore {
         ChannelCore {
             balancer: Balancer::new(config.balance),
             waiting: Waiting::default(),
-            lookups: connect::Lookups::new(config.resolves),
+            lookups: connect::Lookups::new(config.resolves, config.lookup_gap),
             config,
             peers: Vec::new(),
             free: Vec::new(),

@@ -48,7 +48,9 @@ impl World {
     fn new(balance: Balance, streams: bool, resolves: bool, seed: u64) -> World {
         let sessions_max = [1, 3, SESSIONS_MAX][seed as usize % 3];
         let waiting_max = 500;
-        let config = ChannelConfig { balance, streams, resolves, waiting_max, sessions_max };
+        let defaults = ChannelConfig::default();
+        let config =
+            ChannelConfig { balance, streams, resolves, waiting_max, sessions_max, ..defaults };
         World {
             core: ChannelCore::new(config),
             rng: Rng::new(seed),

@@ -111,6 +111,13 @@ impl Control {
         self.later.push((at, Later::Lost(life)));
     }
 
+    /// Whether a router has died and nobody has noticed: sessions with it are asked for on the
+    /// connection by which one is its client, and fail with that.
+    pub(crate) fn hides(&self, life: Life) -> bool {
+        let is_door = self.routers.iter().any(|router| router.door == life.host);
+        is_door && self.later.iter().any(|(_, it)| matches!(it, Later::Lost(of) if *of == life))
+    }
+
     fn hear(&mut self, world: &mut World<Program>, life: Life, asked: Asked) {
         let now = world.now();
         let message = now.plus_nanos(self.rng.below(MESSAGE_NANOS));

@@ -128,5 +128,7 @@ fn groups_do_what_they_are_for() {
         let dropped = of(name).iter().map(|it| it.network.dropped_dead).sum::<u64>();
         assert!(dropped > 20, "{name}: {dropped}");
     }
-    assert!(of("groups-crash-workers").iter().any(|it| it.calls.unavailable > 0));
+    // RT37: streams are placed at another worker soon. They failed for a second, some 400 of them.
+    let lost: u64 = of("groups-crash-workers").iter().map(|it| it.calls.unavailable).sum();
+    assert!((1..60).contains(&lost), "{lost}");
 }

@@ -1,11 +1,14 @@
 //! Connecting servers, adding and removing sessions, and scheduling name lookups.
 
+use core::time::Duration;
 use std::collections::HashSet;
 
 use petasos_base::{Rng, Time};
 
 use super::peer::{Backoff, Peer};
-use super::{Action, Address, ChannelCore, PeerIndex, PickError, SESSIONS_MAX, SessionIndex};
+use super::{
+    Action, Address, ChannelCore, LOOKUP_GAP_MAX, PeerIndex, PickError, SESSIONS_MAX, SessionIndex,
+};
 use crate::balance::Balance;
 
 /// Another session is opened when a call has waited this long, or calls have had to wait repeatedly
@@ -16,9 +19,8 @@ const SHRINK_NANOS: u64 = 10_000_000_000;
 /// Slots of a server's first session, and of each additional one.
 const SLOTS_FIRST: u32 = 32;
 const SLOTS_MORE: u32 = 64;
-/// Names are looked up this often; after failures, at most this often.
+/// Names are looked up this often.
 const LOOKUP_NANOS: u64 = 30_000_000_000;
-const LOOKUP_GAP_NANOS: u64 = 1_000_000_000;
 
 /// Tracks whether calls have to wait repeatedly, even if none of them waits for long. For example,
 /// if there are more callers than slots and half of the calls are always under way, the first
@@ -59,20 +61,24 @@ pub(super) struct Lookups {
     under_way: bool,
     next_at: Time,
     last: Option<Time>,
+    /// How long after the last one the next one may be if a server fails, and at the beginning.
+    gap: Duration,
+    gap_min: Duration,
     /// Whether a lookup has ended, or addresses were set.
     told: bool,
     backoff: Backoff,
 }
 
 impl Lookups {
-    pub(super) fn new(enabled: bool) -> Lookups {
+    pub(super) fn new(enabled: bool, gap_min: Duration) -> Lookups {
         let (next_at, backoff) = (Time::ZERO, Backoff::default());
-        Lookups { enabled, under_way: false, next_at, last: None, told: false, backoff }
+        let (last, gap) = (None, gap_min);
+        Lookups { enabled, under_way: false, next_at, last, gap, gap_min, told: false, backoff }
     }
 
     /// Handles the failure of a server: its name may have new addresses.
     pub(super) fn on_failure(&mut self) {
-        let gap = self.last.map_or(Time::ZERO, |last| last.plus_nanos(LOOKUP_GAP_NANOS));
+        let gap = self.last.map_or(Time::ZERO, |last| last + self.gap);
         self.next_at = self.next_at.min(gap.max(self.backoff.next_at));
     }
 
@@ -84,6 +90,8 @@ impl Lookups {
         if now < self.next_at {
             return Err(self.next_at);
         }
+        let is_late = self.last.is_none_or(|last| now - last > LOOKUP_GAP_MAX);
+        self.gap = if is_late { self.gap_min } else { LOOKUP_GAP_MAX.min(2 * self.gap) };
         (self.under_way, self.last) = (true, Some(now));
         self.backoff.on_start(now);
         Ok(())

@@ -2,6 +2,8 @@
 
 mod driver;
 
+use core::time::Duration;
+
 use petasos_base::{Rng, Time};
 use petasos_call::balance::Balance;
 use petasos_call::channel::{
@@ -413,6 +415,36 @@ fn names_are_looked_up_at_first_every_half_minute_and_after_failures() {
     driver.core.handle_lost(session, at(31_310));
     assert_eq!(driver.connects(31_310), [(1, 32)]);
     assert_eq!(driver.actions(32_301), [Action::Resolve], "a second after the last one");
+}
+
+#[test]
+fn lookups_may_be_closer_together_after_failures_and_then_are_not() {
+    let lookup_gap = Duration::from_millis(20);
+    let config = ChannelConfig { resolves: true, lookup_gap, ..ChannelConfig::default() };
+    let mut driver = Driver { core: ChannelCore::new(config), rng: Rng::new(1) };
+    driver.core.connect();
+    assert_eq!(driver.actions(0), [Action::Resolve]);
+    let mut last = 0;
+    // Each has another address, whose server fails at once.
+    for (number, gap) in (1..).zip([20, 40, 80, 160, 320, 640, 1000, 1000]) {
+        driver.core.handle_resolved(&[address(number)], at(last));
+        assert_eq!(driver.connects(last), [(number, 32)]);
+        driver.failed(number);
+        assert_eq!(driver.actions(last + gap - 1), [], "{gap} ms");
+        last += gap;
+        assert_eq!(driver.actions(last), [Action::Resolve], "{gap} ms");
+    }
+    // One that has worked for a while is another matter.
+    driver.core.handle_resolved(&[address(90)], at(last));
+    assert_eq!(driver.connects(last), [(90, 32)]);
+    let session = driver.connected(90, 8, last);
+    driver.core.handle_lost(session, at(last + 5000));
+    let found = driver.actions(last + 5000);
+    assert!(found.contains(&Action::Resolve), "{found:?}");
+    driver.core.handle_resolved(&[address(91)], at(last + 5000));
+    assert_eq!(driver.connects(last + 5000), [(91, 32)]);
+    driver.failed(91);
+    assert_eq!(driver.actions(last + 5020), [Action::Resolve]);
 }
 
 #[test]

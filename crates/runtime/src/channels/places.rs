@@ -4,6 +4,7 @@
 //! placed it, and stays there as long as it is connected. To its core that is a name that is looked
 //! up: the router is asked in place of the system's resolver.
 
+use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,6 +13,10 @@ use petasos_call::channel::ChannelConfig;
 use petasos_endpoint::{Context, Endpoint, GroupId, Routing, Time};
 
 use super::{ChannelEntry, Channels};
+
+/// A router is asked for another worker after so long at the earliest, if one fails; the next time
+/// after twice as long.
+const PLACE_GAP: Duration = Duration::from_millis(20);
 
 /// The place of a channel for streams.
 #[derive(Debug)]
@@ -59,7 +64,9 @@ impl ChannelEntry {
     pub(super) fn place_config(config: &ChannelConfig) -> ChannelConfig {
         let defaults = ChannelConfig::default();
         let (balance, waiting_max) = (Balance::PickFirst, config.waiting_max);
-        ChannelConfig { balance, streams: true, resolves: true, waiting_max, ..defaults }
+        // A router answers quicker than a name server, and another worker is there at once.
+        let (streams, resolves, lookup_gap) = (true, true, PLACE_GAP);
+        ChannelConfig { balance, streams, resolves, lookup_gap, waiting_max, ..defaults }
     }
 }
 

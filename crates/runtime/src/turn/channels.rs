@@ -93,7 +93,8 @@ impl Work<'_> {
             }
             let router = of.router.take();
             self.channels.closing.extend(router);
-            self.channels.drained(session, now);
+            // Another attachment is tried at once, however short this one's time was.
+            self.channels.detach(channel, number as usize, now);
             for (_, who) in unbound {
                 self.channels.release(session, None, now);
                 self.start_anew(who);
