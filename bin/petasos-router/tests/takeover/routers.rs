@@ -82,6 +82,16 @@ impl Site {
         active.expect("it was waited for")
     }
 
+    /// One is active and has the address, and the other one neither. Which, is not sure on a busy
+    /// host: one that is not heard for a moment is replaced.
+    pub fn until_one_has_the_address(&self) {
+        until("one has the address, and is the active one", || {
+            let [first, second] = [1, 2].map(|it| (self.is_active(it), self.has_address(it)));
+            let (all, none) = ((true, true), (false, false));
+            (first, second) == (all, none) || (first, second) == (none, all)
+        });
+    }
+
     pub fn has_address(&self, number: u8) -> bool {
         let host = &self.segment.hosts[usize::from(number) - 1];
         host.ip("addr show dev v0").contains(&format!("{VIRTUAL}/"))

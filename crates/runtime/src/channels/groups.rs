@@ -102,7 +102,14 @@ impl Channels {
             GroupStep::Attach(group) => self.attachment_of(cx, opening.channel, group),
             GroupStep::Dial(..) => Ok(step),
             GroupStep::Router(attachment, router) => match cx.session_state(router) {
-                SessionState::Connecting => Ok(step),
+                SessionState::Connecting => match self.group_now(cx, opening.channel, attachment) {
+                    Ok(_) => Ok(step),
+                    // This one's router may be cut off, and would be waited for.
+                    Err(group) => {
+                        self.closing.push(router);
+                        Ok(GroupStep::Attach(group))
+                    }
+                },
                 SessionState::Ready => {
                     return self.attached(cx, opening, attachment, router);
                 }
