@@ -8,9 +8,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admin::Desk;
 use crate::groups::Groups;
+use crate::notices::Notices;
 use crate::said::say;
 
-/// How often to look whether all threads run.
+/// How often to look whether all threads run, and what groups reject and drop.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Signals of the system, which are heard from when this is made.
@@ -58,6 +59,7 @@ impl Signals {
     /// A thread of a group has failed.
     pub fn serve(self, groups: &Groups, desk: &Desk) -> Result<(), String> {
         let Signals { runtime, mut heard } = self;
+        let mut notices = Notices::default();
         runtime.block_on(async {
             loop {
                 match heard.next().await {
@@ -67,7 +69,7 @@ impl Signals {
                         desk.reload_by_signal(groups);
                         notify::ready();
                     }
-                    News::None => {}
+                    News::None => notices.look(groups),
                 }
                 if let Some(failed) = groups.failed() {
                     return Err(failed);

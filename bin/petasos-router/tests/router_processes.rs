@@ -2,8 +2,10 @@
 
 mod support;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use petasos_endpoint::{
@@ -247,6 +249,28 @@ fn rt31_a_router_with_services_says_where_binds_come_and_asks_workers_to_listen(
         at[0].failure.as_ref().is_some_and(|failure| failure.detail.contains("dial port"))
     };
     assert!(worker.run_for(PATIENCE, is_refused), "it has no dial port");
+}
+
+#[test]
+fn rt39_packets_of_strangers_are_said() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_petasos-router"));
+    command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let (tell, told) = channel();
+    // It ends with the process.
+    let reader = std::thread::spawn(move || {
+        lines.map_while(Result::ok).for_each(|line| drop(tell.send(line)));
+    });
+    let data = told.recv_timeout(PATIENCE).expect("it is ready");
+    let data: SocketAddr = data.rsplit(' ').next().expect("it is last").parse().expect("it is one");
+    let stranger = UdpSocket::bind((LOCALHOST, 0)).expect("loopback has ports");
+    stranger.send_to(&[7; 100], data).expect("loopback takes it");
+    let line = told.recv_timeout(PATIENCE).expect("it is said");
+    child.kill().expect("it is our child");
+    child.wait().expect("it is our child");
+    reader.join().expect("it does not panic");
+    assert!(line.ends_with(": dropped as malformed 1"), "{line}");
 }
 
 fn refused(arguments: &[&str]) -> String {

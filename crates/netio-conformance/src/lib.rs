@@ -50,6 +50,7 @@ macro_rules! for_each_property {
             random::delivers_random_batches,
             trains::delivers_trains_of_every_shape,
             trains::keeps_the_order_of_trains_and_packets,
+            trains::sends_all_of_a_batch_at_its_end,
             trains::drops_oversized_trains_alone,
             trains::sends_nothing_for_an_empty_train,
         }

@@ -49,6 +49,28 @@ pub fn keeps_the_order_of_trains_and_packets<F: BackendFactory>(factory: &F) {
     }
 }
 
+/// What is handed over in a batch has left at its end, in its order, however much it is.
+pub fn sends_all_of_a_batch_at_its_end<F: BackendFactory>(factory: &F) {
+    let (mut from, mut to, route) = pair(factory);
+    for round in 0..20 {
+        let train = payloads(round, IN_FLIGHT_MAX / 2, 56, 7);
+        let single = payload(round, 56);
+        from.begin_batch();
+        send(&mut from, route, &train);
+        send_all(&mut from, &[packet(route, &single)]);
+        send(&mut from, route, &train[1..]);
+        from.end_batch();
+        expect(&mut to, &[&train[..], &[single], &train[1..]].concat());
+    }
+    // An empty one sends nothing, and what comes after one leaves by itself.
+    from.begin_batch();
+    from.end_batch();
+    let single = payload(0, 30);
+    send_all(&mut from, &[packet(route, &single)]);
+    expect(&mut to, &[single]);
+    expect_nothing(&mut to);
+}
+
 /// The datagrams of a train that are over the limit are dropped and counted, and no other.
 pub fn drops_oversized_trains_alone<F: BackendFactory>(factory: &F) {
     let (mut from, mut to, route) = pair(factory);

@@ -57,6 +57,8 @@ pub struct XdpIo {
     down: bool,
     /// Whether the transmit ring has frames that the kernel refused.
     unsent: bool,
+    /// Whether more follows at once, so that the kernel is not told of each part.
+    in_batch: bool,
     stats: IoStats,
     own_stats: XdpStats,
 }
@@ -99,6 +101,7 @@ impl XdpIo {
             interface,
             down: false,
             unsent: false,
+            in_batch: false,
             stats: IoStats::default(),
             own_stats: XdpStats::default(),
         })
@@ -216,7 +219,9 @@ impl XdpIo {
             }
             taken += 1;
         }
-        self.flush();
+        if !self.in_batch {
+            self.flush();
+        }
         taken
     }
 
@@ -358,6 +363,18 @@ impl PacketIo for XdpIo {
             return packets.inspect(|_| self.drop_packet()).count();
         }
         self.push_all(packets)
+    }
+
+    /// One call to the kernel sends frames of several trains.
+    #[inline]
+    fn begin_batch(&mut self) {
+        self.in_batch = true;
+    }
+
+    #[inline]
+    fn end_batch(&mut self) {
+        self.in_batch = false;
+        self.flush();
     }
 
     fn route(&mut self, peer: SocketAddr) -> Result<Route, RouteError> {

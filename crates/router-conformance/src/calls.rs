@@ -1,5 +1,6 @@
 //! Calls of endpoints.
 
+use petasos_base::{Clock, VirtualClock};
 use petasos_endpoint::Backend;
 use petasos_netio_conformance::BackendFactory;
 
@@ -14,7 +15,8 @@ where
     F: BackendFactory<Io: Into<Backend>>,
 {
     for policy in ["jbsq1", "jbsq3", "jsq", "rr", "random"] {
-        let mut group = Group::new(factory, (CLIENTS, WORKERS), policy);
+        let clock = Clock::Virtual(VirtualClock::default());
+        let mut group = Group::new(factory, clock, (CLIENTS, WORKERS), policy);
         let payload = usize::from(group.payload_bytes);
         for at in 0..300 {
             let bytes = [0, 8, payload, payload + 1, 20_000][at % 5];

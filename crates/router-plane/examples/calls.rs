@@ -48,7 +48,11 @@ struct Routed {
 
 impl Routed {
     fn new(is_idempotent: bool) -> Routed {
-        Routed { group: Group::new(&Sockets, (1, 1), "jbsq64"), is_idempotent, answered: 0 }
+        Routed {
+            group: Group::new(&Sockets, Clock::system(), (1, 1), "jbsq64"),
+            is_idempotent,
+            answered: 0,
+        }
     }
 
     fn round(&mut self, calls: usize) {

@@ -28,6 +28,7 @@ use crate::admin_options::AdminOptions;
 use crate::groups::Groups;
 use crate::said::say;
 use service::Front;
+pub use view::turned_down;
 
 /// Says what goes wrong.
 const PROGRAM: &str = "petasos-router";

@@ -84,6 +84,15 @@ pub fn feedback_dropped(at: &GroupSnapshot) -> impl Iterator<Item = (&'static st
     .into_iter()
 }
 
+/// All of these, for people.
+pub fn turned_down(at: &GroupSnapshot) -> Vec<(String, u64)> {
+    let rejected = at.rejections.iter().map(|(code, count)| (format!("rejected as {code}"), count));
+    let packets = dropped(at).map(|(reason, count)| (format!("dropped as {reason}"), count));
+    let feedback = feedback_dropped(at);
+    let feedback = feedback.map(|(reason, count)| (format!("feedback dropped as {reason}"), count));
+    rejected.chain(packets).chain(feedback).collect()
+}
+
 fn fill_counts(
     counts: impl Iterator<Item = (&'static str, u64)>,
     list: &mut ListMut<'_, proto::Count>,
