@@ -227,8 +227,8 @@ impl<'a> Run<'a> {
         while self.world.now() < end {
             let slice = self.world.now().plus_nanos(SLICE_NANOS).min(end);
             self.world.run_until(slice);
-            let by = (&self.dials, &self.control);
-            wiring::tick(by, &mut self.world, &mut self.rng, self.keys.as_mut());
+            let hides = |life| self.control.hides(life);
+            wiring::tick(&self.dials, &hides, &mut self.world, &mut self.rng, self.keys.as_mut());
             self.control.tick(&mut self.world, self.scenario.hosts);
             self.journal.verdict()?;
         }

@@ -6,13 +6,14 @@ use petasos_netio::memory::MemoryIo;
 use petasos_sim::World;
 use petasos_sim::cluster::{Life, security};
 
-use crate::control::Control;
 use crate::dials::{Asked, Dials, peer_id};
 use crate::program::Program;
 
-/// Sets up the sessions that are due, or fails them. They are sealed if there are `keys`.
+/// Sets up the sessions that are due, or fails them. They are sealed if there are `keys`. Those
+/// with servers whose deaths are hidden wait.
 pub(crate) fn tick(
-    (dials, control): (&Dials, &Control),
+    dials: &Dials,
+    is_hidden: &dyn Fn(Life) -> bool,
     world: &mut World<Program>,
     rng: &mut Rng,
     mut keys: Option<&mut Rng>,
@@ -21,7 +22,7 @@ pub(crate) fn tick(
     let list = core::mem::take(&mut *dials.asked.borrow_mut());
     for mut asked in list {
         let due = *asked.due.get_or_insert_with(|| now.plus_nanos(rng.below(500_000)));
-        if due > now || control.hides(asked.server) {
+        if due > now || is_hidden(asked.server) {
             dials.asked.borrow_mut().push(asked);
         } else if is_current(world, asked.client) {
             set_up(world, &asked, keys.as_deref_mut().map(security));
