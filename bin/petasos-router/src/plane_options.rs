@@ -46,7 +46,7 @@ impl PlaneOptions {
     /// A text that says what is wrong.
     pub fn check(&self, data: SocketAddr) -> Result<(), String> {
         let given = [
-            ("interface", self.interface.is_some()),
+            ("interface, without virtual_address,", self.interface.is_some()),
             ("queue", self.queue.is_some()),
             ("partial_checksums", self.partial_checksums),
         ];
@@ -110,7 +110,8 @@ mod tests {
             PlaneOptions { queue: Some(0), ..udp.clone() },
             PlaneOptions { partial_checksums: true, ..udp },
         ];
-        for (options, name) in given.into_iter().zip(["interface", "queue", "partial_checksums"]) {
+        let names = ["interface, without virtual_address,", "queue", "partial_checksums"];
+        for (options, name) in given.into_iter().zip(names) {
             let refusal = options.check(data).expect_err("it is for AF_XDP");
             assert_eq!(refusal, format!("{name} is for plane xdp-socket only"));
             let xdp = PlaneOptions { plane: PlaneKind::XdpSocket, ..options };

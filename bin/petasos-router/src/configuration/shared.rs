@@ -21,7 +21,8 @@ impl GroupOptions {
     pub fn takeover(&self) -> Result<Option<TakeoverSettings>, String> {
         let given = (self.virtual_address, &self.interface, self.peer);
         let (address, interface, peer) = match given {
-            (None, None, None) => return Ok(None),
+            // The interface may be AF_XDP's.
+            (None, _, None) => return Ok(None),
             (Some(address), Some(interface), Some(peer)) => (address, interface, peer),
             _ => return Err("give virtual_address, interface and peer together".to_owned()),
         };
