@@ -416,7 +416,6 @@ impl<S> Endpoint<S> {
         }
     }
 
-    /// Gives this enrolment up, and asks its router again.
     fn join_again(&mut self, group: ServedGroupId, enrolment: EnrolmentId, failure: RouterFailure) {
         let Some(at) = self.cx.core.outside.groups.served(group) else { return };
         let Some(router) = at.joined_by(enrolment).map(|it| it.router) else { return };
@@ -465,7 +464,10 @@ impl<S> Endpoint<S> {
         let router = joined.router;
         match reminder {
             Reminder::Outlived if !joined.is_connected => {
-                let left = at.routers.forget_teller(router);
+                // What has been told at the same address since then counts.
+                let is_there = |it: &Joined| it.is_connected && it.incarnation.is_some();
+                let has_other = at.joined.iter().any(|it| it.router == router && is_there(it));
+                let left = if has_other { vec![] } else { at.routers.forget_teller(router) };
                 self.leave_served_routers(group, left);
                 self.give_membership_up(group, enrolment);
             }

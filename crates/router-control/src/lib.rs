@@ -73,8 +73,8 @@
 //! Over TLS a group is sealed: the router draws a secret for each epoch and tells it to workers,
 //! and to each client its own (RT27, RT30).
 //!
-//! Not here yet: layouts in tables, and tables that change (RT31), and taking over from another
-//! router (RT38).
+//! Not here yet: layouts in tables, and tables that change (RT31). Which of several routers is the
+//! active one, the program says (RT38).
 
 #![forbid(unsafe_code)]
 

@@ -103,12 +103,18 @@ impl Site {
 
     /// Both routers know so many workers, and have the callers as clients, and each other.
     pub fn until_both_know(&self, workers: usize) {
-        until("both routers have all members", || {
-            [1, 2].into_iter().all(|router| {
+        let mut seen = [(0.0, 0.0); 2];
+        for _ in 0..6000 {
+            seen = [1, 2].map(|router| {
                 let of = |name| self.metric(router, name).unwrap_or_default();
-                of("workers") == workers as f64 && of("clients") >= 2.0
-            })
-        });
+                (of("workers"), of("clients"))
+            });
+            if seen.iter().all(|it| it.0 == workers as f64 && it.1 >= 2.0) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the routers have these workers and clients: {seen:?}");
     }
 
     /// Whether the other router watches this one.
