@@ -51,7 +51,7 @@ fn a_virtual_address_needs_another_router_and_an_own_address() {
     for (changed, what) in [
         (&[("interface", "")][..], "together"),
         (&[("peer", "")], "together"),
-        (&[("virtual_address", ""), ("peer", "")], "together"),
+        (&[("virtual_address", ""), ("peer", "")], "without virtual_address"),
         (&[("virtual_address", "\"10.0.0.100\"")], "10.0.0.100/24"),
         (&[("virtual_address", "\"10.0.0.100/40\"")], "40 bits"),
         (&[("standby", "true")], "standby"),
