@@ -264,8 +264,9 @@ impl<S> Endpoint<S> {
         for (group, former, router) in former {
             self.give_membership_up(group, former);
             let at = self.cx.core.outside.groups.served(group);
-            let has_other =
-                at.as_ref().is_some_and(|at| at.joined.iter().any(|it| it.router == router));
+            // One whose connection is gone only waits to be over: nobody asks again for it.
+            let is_other = |it: &Joined| it.router == router && it.is_connected;
+            let has_other = at.as_ref().is_some_and(|at| at.joined.iter().any(is_other));
             if let Some(entry) = at.and_then(|at| at.routers.get_mut(router))
                 && !has_other
             {

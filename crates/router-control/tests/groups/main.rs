@@ -4,6 +4,7 @@ mod calls;
 #[path = "../../../endpoint/tests/certificates/mod.rs"]
 mod certificates;
 mod members;
+mod moving;
 mod operate;
 mod places;
 mod sealed;

@@ -13,7 +13,7 @@ use crate::world::{Member, Router, Wire, client, client_with, until, worker};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn snapshot(of: &Operator) -> GroupSnapshot {
+pub fn snapshot(of: &Operator) -> GroupSnapshot {
     let (tell, told) = channel();
     of.snapshot(move |snapshot| tell.send(snapshot).expect("it is waited for"));
     told.recv_timeout(PATIENCE).expect("the router answers")

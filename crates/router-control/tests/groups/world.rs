@@ -274,6 +274,8 @@ pub fn until(
 /// Between members and a router's control address: it can be cut.
 pub struct Wire {
     pub address: SocketAddr,
+    /// Where new connections lead.
+    server: Arc<Mutex<SocketAddr>>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     /// What the router has said on all connections.
     said: Arc<Mutex<Vec<u8>>>,
@@ -285,10 +287,13 @@ impl Wire {
         let address = listener.local_addr().expect("it is bound");
         let streams = Arc::new(Mutex::new(Vec::new()));
         let shared = streams.clone();
+        let server = Arc::new(Mutex::new(server));
+        let to = server.clone();
         let said = Arc::new(Mutex::new(Vec::new()));
         let record = said.clone();
         std::thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
+                let server = *to.lock().expect("nothing panics under it");
                 let Ok(far) = TcpStream::connect(server) else { continue };
                 let clone = |it: &TcpStream| it.try_clone().expect("descriptors");
                 let (from, to, record) = (clone(&far), clone(&near), record.clone());
@@ -298,7 +303,13 @@ impl Wire {
                 shared.lock().expect("nothing panics under it").extend([near, far]);
             }
         });
-        Wire { address, streams, said }
+        Wire { address, server, streams, said }
+    }
+
+    /// Ends all connections that stand. New ones lead to another server.
+    pub fn lead_to(&self, server: SocketAddr) {
+        *self.server.lock().expect("nothing panics under it") = server;
+        self.cut();
     }
 
     /// What the router has said so far, of which there was one connection.
