@@ -390,7 +390,10 @@ impl<S> Endpoint<S> {
             let Some(at) = self.cx.core.outside.groups.served(group) else { return };
             let of = at.joined.iter().filter(|it| it.router == entry.address);
             let of: Vec<_> = of.map(|it| it.enrolment).chain(entry.asked).collect();
-            of.into_iter().for_each(|enrolment| self.give_membership_up(group, enrolment));
+            for enrolment in of {
+                self.give_membership_up(group, enrolment);
+                self.ask_aliases(enrolment);
+            }
         }
     }
 
@@ -465,9 +468,11 @@ impl<S> Endpoint<S> {
         let router = joined.router;
         match reminder {
             Reminder::Outlived if !joined.is_connected => {
-                // What has been told at the same address since then counts.
+                // What has been told at the same address since then counts, also if its router is
+                // joined by another address by now.
                 let is_there = |it: &Joined| it.is_connected && it.incarnation.is_some();
-                let has_other = at.joined.iter().any(|it| it.router == router && is_there(it));
+                let has_other = at.joined.iter().any(|it| it.router == router && is_there(it))
+                    || at.routers.get_mut(router).is_some_and(|entry| entry.alias_of.is_some());
                 let left = if has_other { vec![] } else { at.routers.forget_teller(router) };
                 self.leave_served_routers(group, left);
                 self.give_membership_up(group, enrolment);

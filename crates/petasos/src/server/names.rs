@@ -65,8 +65,10 @@ impl Named {
         let mut found = match look_up(&self.routers) {
             Ok(found) if !found.is_empty() => found,
             Ok(_) => return,
-            Err(error) => {
-                return tracing::debug!(%error, "names of routers are not found");
+            Err(_error) => {
+                #[cfg(feature = "tracing")]
+                tracing::debug!(error = %_error, "names of routers are not found");
+                return;
             }
         };
         // Resolvers turn lists round.

@@ -1,8 +1,9 @@
 //! Two routers whose group is named by an address that moves from one to the other (RT38).
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use petasos_endpoint::{GroupId, ServedGroupId};
+use petasos_endpoint::{Clock, GroupId, ServedGroupId};
 use petasos_router_control::GroupSettings;
 
 use crate::operate::snapshot;
@@ -70,4 +71,33 @@ fn rt38_a_worker_is_at_both_routers_again_however_often_they_are_killed() {
         site.start(active);
         site.until_known(&mut workers, &[0, 1]);
     }
+}
+
+fn pass(workers: &mut [Member<ServedGroupId>], time: Duration) {
+    let (mut nobody, clock): ([Member<GroupId>; 0], _) = ([], Clock::system());
+    let end = clock.now() + time;
+    until(&mut nobody, workers, |_, _| clock.now() > end);
+}
+
+/// The membership that was broken at the group's address is over after ten seconds. Its router was
+/// named there, and is known by its own address only by then, which was asked a while later.
+#[test]
+fn rt38_what_was_told_at_the_groups_address_is_not_forgotten_with_a_membership_there() {
+    let mut site = Site::new();
+    site.move_to(0);
+    let mut workers = [worker(&[site.group.address])];
+    site.until_known(&mut workers, &[0, 1]);
+    site.kill(0);
+    site.until_known(&mut workers, &[1]);
+    // The own address of the first is asked ever more rarely.
+    pass(&mut workers, Duration::from_secs(2));
+    site.start(0);
+    site.kill(1);
+    site.until_known(&mut workers, &[0]);
+    site.start(1);
+    site.until_known(&mut workers, &[0, 1]);
+    pass(&mut workers, Duration::from_secs(12));
+    site.until_known(&mut workers, &[0, 1]);
+    site.kill(0);
+    site.until_known(&mut workers, &[1]);
 }
