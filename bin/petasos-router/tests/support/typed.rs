@@ -140,6 +140,9 @@ pub fn call_with(group: &str, security: Security, happens: impl FnOnce(&Calling<
                     let mut blob = Blob::new();
                     blob.edit().set_bytes(sent.as_bytes());
                     let echoed = block_on(client.echo(Request::new(blob).with_timeout(PATIENCE)));
+                    if let Err(status) = &echoed {
+                        println!("{sent} failed: {status}");
+                    }
                     let mut seen = seen.lock().expect("no call panics");
                     seen.greeted += 1;
                     seen.longest = seen.longest.max(longest);
