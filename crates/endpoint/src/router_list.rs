@@ -188,9 +188,13 @@ impl RouterList {
         (new, left)
     }
 
-    /// A router is gone for good: what it told does not count any more. Returns the routers that
-    /// nobody tells of now.
+    /// A router is gone for good: what it told does not count any more, unless the program names
+    /// it. Otherwise a program that names a single router would leave all others with that one.
+    /// Returns the routers that nobody tells of now.
     pub(crate) fn forget_teller(&mut self, teller: SocketAddr) -> Vec<RouterEntry> {
+        if self.get_mut(teller).is_some_and(|entry| entry.is_named) {
+            return Vec::new();
+        }
         self.0.iter_mut().for_each(|entry| entry.tellers.retain(|it| *it != teller));
         self.take_untold()
     }
@@ -258,11 +262,12 @@ mod tests {
         // The first stops telling of anybody, and the second and third keep each other not.
         let left = list.hear(at(1), &[], 8).1;
         assert_eq!(left.len(), 2);
-        // One that is gone tells of nobody.
+        // One that is gone tells of nobody, but for one that is named.
         list.hear(at(1), &[at(5)], 8);
         list.hear(at(5), &[at(6)], 8);
-        assert_eq!(list.forget_teller(at(1)).len(), 2);
-        assert_eq!(list.iter().count(), 1);
+        assert_eq!(list.forget_teller(at(5)).len(), 1);
+        assert_eq!(list.forget_teller(at(1)).len(), 0);
+        assert_eq!(list.iter().count(), 2);
     }
 
     #[test]
