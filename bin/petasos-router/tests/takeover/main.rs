@@ -54,8 +54,7 @@ fn rt38_killed_active_routers_cost_no_call_and_nothing_runs_twice() {
     recoveries.sort_unstable();
     let (median, p90) = (recoveries[kills / 2], recoveries[kills * 9 / 10]);
     println!("{kills} kills: the longest call beside one took {median:?}, p90 {p90:?}");
-    // One that may not run twice may fail beside a kill, and seldom does.
-    check(&seen, workers, kills);
+    check(&seen, workers, 0);
 }
 
 #[test]

@@ -101,20 +101,22 @@ impl Site {
         self.metric(number, "active") == Some(1.0)
     }
 
-    /// Both routers know so many workers, and have the callers as clients, and each other.
+    /// Both routers know so many workers, and have connections of these, of the callers, and of each
+    /// other. (They count clients whose connections are gone as well, for a while.)
     pub fn until_both_know(&self, workers: usize) {
         let mut seen = [(0.0, 0.0); 2];
         for _ in 0..6000 {
             seen = [1, 2].map(|router| {
                 let of = |name| self.metric(router, name).unwrap_or_default();
-                (of("workers"), of("clients"))
+                (of("workers"), of("connections"))
             });
-            if seen.iter().all(|it| it.0 == workers as f64 && it.1 >= 2.0) {
+            let workers = workers as f64;
+            if seen.iter().all(|it| it.0 == workers && it.1 >= workers + 2.0) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("the routers have these workers and clients: {seen:?}");
+        panic!("the routers have these workers and connections: {seen:?}");
     }
 
     /// Whether the other router watches this one.
