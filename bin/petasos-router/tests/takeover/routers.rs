@@ -101,8 +101,8 @@ impl Site {
         self.metric(number, "active") == Some(1.0)
     }
 
-    /// Both routers know so many workers, and have connections of these, of the callers, and of each
-    /// other. (They count clients whose connections are gone as well, for a while.)
+    /// Both routers know so many workers, and have connections of these, of the callers, and of
+    /// each other. (They count clients whose connections are gone as well, for a while.)
     pub fn until_both_know(&self, workers: usize) {
         let mut seen = [(0.0, 0.0); 2];
         for _ in 0..6000 {
