@@ -12,7 +12,7 @@ use super::{Call, ClientSession};
 use crate::congestion::CongestionConfig;
 use crate::params::Credits;
 use crate::path::LinkPath;
-use crate::{Membership, SessionParams, TimerConfig};
+use crate::{SessionParams, TimerConfig};
 
 /// How a pair was bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +94,7 @@ impl<C> ClientSession<C> {
         self.short_requests_below = params.short_below(params.request_bytes_max);
         self.response_bytes_max = params.response_bytes_max;
         self.credits_lasting = params.credits;
-        // It is another pair's now, which has another name there (W26).
-        (self.pull_credits, self.membership) =
-            (Credits::new(params.credits), Membership::default());
+        self.pull_credits = Credits::new(params.credits);
         // What is granted lasts from now on (W26).
         self.sampled_at = now;
         self.control.renew(self.completed_short);
