@@ -37,15 +37,13 @@ pub unsafe extern "C" fn petasos_call_start(
     metadata: *const petasos_metadata,
     call: *mut *mut petasos_call,
 ) -> petasos_code {
-    guarded(|| {
-        // SAFETY: the caller's promises.
-        let (to, (client, call)) = unsafe {
-            let started = read(client, method, request, length, timeout_us, metadata)?;
-            (pointer::out(call)?, started)
-        };
-        *to = pointer::give(call.begin(client)?);
-        Ok(PETASOS_OK)
-    })
+    let routing = std::ptr::null();
+    // SAFETY: the caller's promises, and routing may be null.
+    unsafe {
+        petasos_call_start_routed(
+            client, method, request, length, timeout_us, metadata, routing, call,
+        )
+    }
 }
 
 /// Like petasos_call_start, and says how a call to a group of workers (`router://…`) is routed.
