@@ -57,7 +57,7 @@ impl BindServer {
         let node = node.clone();
         // An endpoint belongs to the thread that it was made on.
         let run = move || {
-            let made = endpoint(&node, io, table, &commands);
+            let made = endpoint(&node, io, table, (&commands, &verdicts));
             drop(node);
             match made {
                 Ok(endpoint) => {
@@ -93,9 +93,11 @@ fn endpoint(
     node: &Node,
     io: UdpIo,
     table: Table,
-    commands: &Arc<Mailbox<Command>>,
+    (commands, verdicts): (&Arc<Mailbox<Command>>, &Arc<Verdicts>),
 ) -> Result<Endpoint<State>, BindServerError> {
-    let state = State { table, judging: Judging::default(), commands: commands.clone() };
+    let (commands, verdicts) = (commands.clone(), verdicts.clone());
+    let state = State { table, judging: Judging::default(), commands, verdicts };
+    let commands = &state.commands.clone();
     let mut endpoint = Endpoint::new(config(), io, Clock::system(), state);
     endpoint.register(BIND, bind);
     endpoint.attach(node)?;

@@ -1,51 +1,44 @@
 //! The table: services, their schemas and numbers, and who fits (RT31, R2, R3).
+//!
+//! It follows the workers' schemas by versions. One is current: clients bind from it. Another one
+//! may be to come: workers learn it with the next epoch, then it is committed, and then clients
+//! hear of that epoch, and bind anew. Meanwhile there is no third.
+//!
+//! Invariants: callers by the current version, and by the one that is to come, understand each
+//! member; but for members that wait: only callers by the one to come understand them, and they get
+//! no calls before.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use petasos_call::{BindRequest, BindResponse, CodecSet, Services, Status};
-use petasos_schema::{Compatibility, Limits, Method, Schema, Service, ServiceId};
+use petasos_call::{BindRequest, BindResponse, Status};
 
 use crate::answers::{Answer, Answers};
+use crate::known::{KnownSchema, Reader};
+use crate::members::Members;
 use crate::messages;
+use crate::names::{NamesError, TableService, check_names, of_service};
+use crate::version::{Numbers, Version};
 
-/// The most services of a group.
-pub const SERVICES_MAX: usize = 256;
-
-/// The most bytes of the name of a service or of a method: what workers can be told (RT36).
-pub const NAME_BYTES_MAX: usize = 255;
-
-/// Members of a group exchange protobuf: nobody knows beforehand which worker gets a request, so
-/// the native encoding would need that all have the same schema.
-const NO_LAYOUT: u16 = 0;
-
-/// What is wrong with the configured names. The operator's fault.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NamesError {
-    /// There are none, or too many.
-    #[error("a table has 1 to {SERVICES_MAX} services, and not {0}")]
-    Count(usize),
-    /// A name is not that of a service.
-    #[error("`{0}` is not the full name of a service, such as `package.Service`")]
-    NotAName(String),
-    /// A name is too long.
-    #[error("`{0}` has more than {NAME_BYTES_MAX} bytes")]
-    TooLong(String),
-    /// A name is there twice.
-    #[error("`{0}` is named twice")]
-    Twice(String),
+/// What has become of a worker that was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It is a member.
+    Member,
+    /// Nobody else is there, and the version that is to come is its own: it is a member once that
+    /// is committed.
+    Waits,
 }
 
-/// A service of the table, as workers are told of it.
+/// Another version of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableService {
-    /// Its full name.
-    pub name: String,
-    /// The number of its first method.
-    pub first: u16,
-    /// The names of its methods, which have numbers in this order.
-    pub methods: Vec<String>,
+pub struct Change {
+    /// Its number, by which it is committed.
+    pub version: u64,
+    /// What workers are to be told.
+    pub services: Arc<[TableService]>,
+    /// It is the first, and current: there is nobody who has bound by another.
+    pub is_first: bool,
 }
 
 /// See the module's documentation.
@@ -53,24 +46,15 @@ pub struct TableService {
 pub struct Table {
     names: Vec<String>,
     /// `None` until a worker was accepted.
-    defined: Option<Defined>,
-}
-
-#[derive(Debug)]
-struct Defined {
-    /// In the order of the names.
-    schemas: Vec<KnownSchema>,
-    numbers: Services,
-    services: Arc<[TableService]>,
-}
-
-/// The schema of a service, as a worker has it.
-#[derive(Debug)]
-struct KnownSchema {
-    /// Services of one module share both.
-    schema: Arc<Schema>,
-    compact: Arc<[u8]>,
-    id: ServiceId,
+    current: Option<Version>,
+    next: Option<Version>,
+    members: Members,
+    /// Members that wait for the next version.
+    waiting: BTreeSet<u64>,
+    numbers: Numbers,
+    versions: u64,
+    /// A version that was not told of yet.
+    change: Option<Change>,
 }
 
 impl Table {
@@ -79,22 +63,17 @@ impl Table {
     /// # Errors
     /// See [`NamesError`].
     pub fn new(names: &[String]) -> Result<Table, NamesError> {
-        if !(1..=SERVICES_MAX).contains(&names.len()) {
-            return Err(NamesError::Count(names.len()));
-        }
-        let mut seen = BTreeSet::new();
-        for name in names {
-            if !name.split('.').all(is_identifier) {
-                return Err(NamesError::NotAName(name.clone()));
-            }
-            if name.len() > NAME_BYTES_MAX {
-                return Err(NamesError::TooLong(name.clone()));
-            }
-            if !seen.insert(name) {
-                return Err(NamesError::Twice(name.clone()));
-            }
-        }
-        Ok(Table { names: names.to_vec(), defined: None })
+        check_names(names)?;
+        Ok(Table {
+            names: names.to_vec(),
+            current: None,
+            next: None,
+            members: Members::default(),
+            waiting: BTreeSet::new(),
+            numbers: Numbers::default(),
+            versions: 0,
+            change: None,
+        })
     }
 
     /// The names of the services, in the order in which workers are asked for them.
@@ -112,135 +91,148 @@ impl Table {
     fn answer(&self, request: &BindRequest<'_>) -> Result<BindResponse<'_>, Status> {
         let at = self.names.iter().position(|name| name == request.name);
         let at = at.ok_or_else(|| Status::unimplemented("the group has no such service"))?;
-        let defined = self.defined.as_ref();
-        let defined = defined.ok_or_else(|| Status::unavailable("no worker has joined yet"))?;
-        let mut answer = defined.numbers.answer(request)?;
-        if answer.hash != request.hash {
-            answer.schema = &defined.schemas[at].compact;
-        }
-        Ok(answer)
+        let current = self.current.as_ref();
+        let current = current.ok_or_else(|| Status::unavailable("no worker has joined yet"))?;
+        Ok(current.answer(at, request))
     }
 
     /// Judges a worker by its answers to a bind of each service, in the order of the names. The
-    /// first worker that is accepted defines the table, which is returned.
+    /// first worker defines the table. One that does not fit defines the next version if nobody
+    /// else is there. `member` is higher than that of all before.
     ///
     /// # Errors
     /// Why the worker is refused, for its operator: the first service that does not fit, and the
     /// first field. Nothing has changed then.
-    pub fn judge(&mut self, answers: &Answers) -> Result<Arc<[TableService]>, String> {
+    pub fn judge(&mut self, member: u64, answers: &Answers) -> Result<Judged, String> {
+        let answers = self.answered(answers)?;
+        let mut reader = Reader::default();
+        let Some(current) = &self.current else {
+            let first = self.version_of(&mut reader, &answers)?;
+            self.members.add(member, answers)?;
+            self.change = Some(Change { is_first: true, ..change_to(&first) });
+            self.current = Some(first);
+            return Ok(Judged::Member);
+        };
+        let fits = current.compare(&mut reader, &self.names, &answers);
+        if let Some(next) = &self.next {
+            next.compare(&mut reader, &self.names, &answers)?;
+        }
+        let is_alone = self.waiting.len() == self.members.len();
+        match fits {
+            Ok(()) => {
+                self.members.add(member, answers)?;
+                Ok(Judged::Member)
+            }
+            Err(why) if !is_alone => Err(why),
+            Err(_) => {
+                if self.next.is_none() {
+                    let next = self.version_of(&mut reader, &answers)?;
+                    self.members.add(member, answers)?;
+                    self.come(next);
+                } else {
+                    self.members.add(member, answers)?;
+                }
+                self.waiting.insert(member);
+                Ok(Judged::Waits)
+            }
+        }
+    }
+
+    /// A member, or one that was judged, is gone.
+    pub fn leave(&mut self, member: u64) {
+        self.members.remove(member);
+        self.waiting.remove(&member);
+    }
+
+    /// The version that is to come, if it was not asked for before: the schema of a service follows
+    /// once nobody has the current one. It is then that of who came last, of those whose callers
+    /// understand all.
+    pub fn take_change(&mut self) -> Option<Change> {
+        if self.next.is_none()
+            && let Some(schemas) = self.followed()
+        {
+            match self.numbered(schemas) {
+                Ok(next) => self.come(next),
+                Err(why) => tracing::warn!(why, "the group's table does not follow its workers"),
+            }
+        }
+        self.change.take()
+    }
+
+    /// Lets clients bind from the version with this number, if it is to come. Returns the members
+    /// that have waited for it.
+    pub fn commit(&mut self, version: u64) -> BTreeSet<u64> {
+        match self.next.take_if(|next| next.number <= version) {
+            Some(next) => {
+                self.current = Some(next);
+                core::mem::take(&mut self.waiting)
+            }
+            None => BTreeSet::new(),
+        }
+    }
+
+    fn come(&mut self, next: Version) {
+        self.change = Some(change_to(&next));
+        self.next = Some(next);
+    }
+
+    /// The answers, of which each is one.
+    fn answered(&self, answers: &Answers) -> Result<Vec<Answer>, String> {
         if answers.len() != self.names.len() {
             return Err("it has not answered for each service".to_owned());
         }
-        let mut reader = Reader::default();
         let both = self.names.iter().zip(answers.iter());
-        let both = both.map(|(name, answer)| match answer {
-            Ok(answer) => Ok((name, answer)),
+        both.map(|(name, answer)| match answer {
+            Ok(answer) => Ok(answer.clone()),
             Err(status) => Err(of_service(name, &status.to_string())),
-        });
-        if let Some(defined) = &self.defined {
-            for (both, known) in both.zip(&defined.schemas) {
-                let (name, answer) = both?;
-                known.compare(&mut reader, name, answer).map_err(|why| of_service(name, &why))?;
-            }
-            return Ok(defined.services.clone());
-        }
-        let mut schemas = Vec::with_capacity(self.names.len());
-        for both in both {
-            let (name, answer) = both?;
-            schemas.push(reader.read(name, answer).map_err(|why| of_service(name, &why))?);
-        }
-        let defined = Defined::new(&self.names, schemas)?;
-        Ok(self.defined.insert(defined).services.clone())
+        })
+        .collect()
     }
-}
 
-impl Defined {
-    fn new(names: &[String], schemas: Vec<KnownSchema>) -> Result<Defined, String> {
-        let mut numbers = Services::new(NO_LAYOUT, CodecSet::IDENTITY);
-        let mut services = Vec::with_capacity(names.len());
-        for (name, known) in names.iter().zip(&schemas) {
-            let methods: Vec<_> = known.service().methods().iter().map(|it| it.name()).collect();
-            if methods.iter().any(|method| method.len() > NAME_BYTES_MAX) {
-                let why = format!("a method's name has more than {NAME_BYTES_MAX} bytes");
-                return Err(of_service(name, &why));
-            }
+    /// The version of which a worker has all schemas.
+    fn version_of(&mut self, reader: &mut Reader, answers: &[Answer]) -> Result<Version, String> {
+        let both = self.names.iter().zip(answers);
+        let read = |(name, answer): (&String, &Answer)| {
+            reader.read(name, answer).map_err(|why| of_service(name, &why))
+        };
+        let schemas = both.map(read).collect::<Result<Vec<_>, _>>()?;
+        self.numbered(schemas)
+    }
+
+    fn numbered(&mut self, schemas: Vec<KnownSchema>) -> Result<Version, String> {
+        let number = self.versions + 1;
+        let version = Version::new(number, &self.names, schemas, &mut self.numbers)?;
+        self.versions = number;
+        Ok(version)
+    }
+
+    /// The schemas that the members have by now, if they are others than the current.
+    fn followed(&self) -> Option<Vec<KnownSchema>> {
+        let current = self.current.as_ref()?;
+        let mut reader = Reader::default();
+        let schema = |(at, known): (usize, &KnownSchema)| {
+            let versions = self.members.versions(at);
             let hash = known.service().hash().to_bytes();
-            // The schemas are here, each once.
-            let first = numbers
-                .add(name, hash, Vec::new(), &methods)
-                .map_err(|error| of_service(name, &error.to_string()))?;
-            let methods = methods.into_iter().map(str::to_owned).collect();
-            services.push(TableService { name: name.clone(), first, methods });
-        }
-        Ok(Defined { schemas, numbers, services: services.into() })
+            if versions.is_empty() || versions.iter().any(|it| it.hash == hash) {
+                return known.clone();
+            }
+            understands_all(&mut reader, &self.names[at], &versions)
+                .unwrap_or_else(|| known.clone())
+        };
+        let schemas: Vec<_> = current.schemas.iter().enumerate().map(schema).collect();
+        (!current.has_schemas(&schemas)).then_some(schemas)
     }
 }
 
-impl KnownSchema {
-    fn service(&self) -> &Service {
-        self.schema.service(self.id)
-    }
-
-    /// R3: whether a caller with this schema can call the worker, all methods of it.
-    fn compare(&self, reader: &mut Reader, name: &str, answer: &Answer) -> Result<(), String> {
-        let service = self.service();
-        let has_same = answer.hash == service.hash().to_bytes() && answer.schema == self.compact;
-        if has_same && usize::from(answer.methods) == service.methods().len() {
-            // Most have the very same bytes, which need not be read again.
-            return Ok(());
-        }
-        let there = reader.read(name, answer)?;
-        let compatibility = self.schema.compare_services(self.id, &there.schema, there.id);
-        if let Compatibility::Incompatible(mismatch) = compatibility {
-            return Err(format!("{mismatch} (here: the group, there: the worker)"));
-        }
-        let is_lacking = |method: &&Method| there.service().method_by_name(method.name()).is_none();
-        match service.methods().iter().find(is_lacking) {
-            Some(method) => Err(format!("the worker lacks method `{}`", method.name())),
-            None => Ok(()),
-        }
-    }
+/// The first of these schemas whose callers understand workers with each of them.
+fn understands_all(reader: &mut Reader, name: &str, of: &[&Answer]) -> Option<KnownSchema> {
+    of.iter().find_map(|answer| {
+        // Who has it was judged, so it can be read.
+        let known = reader.read(name, answer).ok()?;
+        of.iter().all(|other| known.compare(reader, name, other).is_ok()).then_some(known)
+    })
 }
 
-/// Reads the schemas of one worker, each once.
-#[derive(Default)]
-struct Reader {
-    /// In the order of the answers, without repetition.
-    known: Vec<(Arc<[u8]>, Arc<Schema>)>,
-}
-
-impl Reader {
-    /// Reads the schema of an answer, and checks what the worker says of it.
-    fn read(&mut self, name: &str, answer: &Answer) -> Result<KnownSchema, String> {
-        let schema = self.schema(&answer.schema)?;
-        let (id, service) =
-            schema.service_by_name(name).ok_or("the worker's schema does not have it")?;
-        let is_it = service.hash().to_bytes() == answer.hash;
-        if !is_it || service.methods().len() != usize::from(answer.methods) {
-            return Err("the worker's schema is not the one that it names".to_owned());
-        }
-        Ok(KnownSchema { id, compact: answer.schema.clone(), schema })
-    }
-
-    fn schema(&mut self, compact: &Arc<[u8]>) -> Result<Arc<Schema>, String> {
-        let same = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, compact));
-        if let Some((_, schema)) = same {
-            return Ok(schema.clone());
-        }
-        let schema = Schema::decode(compact, &Limits::default())
-            .map_err(|error| format!("the worker's schema cannot be read: {error}"))?;
-        let schema = Arc::new(schema);
-        self.known.push((compact.clone(), schema.clone()));
-        Ok(schema)
-    }
-}
-
-fn of_service(name: &str, why: &str) -> String {
-    format!("service `{name}`: {why}")
-}
-
-/// Whether it is an identifier of protobuf: no schema has a service of another name.
-fn is_identifier(part: &str) -> bool {
-    let is_first = |it: char| it.is_ascii_alphabetic() || it == '_';
-    part.starts_with(is_first) && part.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+fn change_to(version: &Version) -> Change {
+    Change { version: version.number, services: version.services.clone(), is_first: false }
 }

@@ -10,8 +10,8 @@ use petasos_endpoint::{Completion, Context, Endpoint, Mailbox, Payload, Request,
 
 use crate::judging::{Judging, PATIENCE, Stage, UnderWay};
 use crate::messages;
-use crate::table::Table;
-use crate::verdict::{Command, Question, RefuseReason, Verdict, Verdicts};
+use crate::table::{Judged, Table};
+use crate::verdict::{Command, Membership, News, Question, RefuseReason, Verdict, Verdicts};
 
 /// The number of bind (R1).
 pub(crate) const BIND: u16 = 0;
@@ -24,9 +24,39 @@ pub(crate) struct State {
     pub(crate) table: Table,
     pub(crate) judging: Judging,
     pub(crate) commands: Arc<Mailbox<Command>>,
+    pub(crate) verdicts: Arc<Verdicts>,
 }
 
 impl State {
+    /// Lets clients bind from what the router has committed. Members that have waited for that are
+    /// accepted.
+    fn commit(&mut self) {
+        let accepted = self.table.commit(self.verdicts.committed());
+        accepted.into_iter().for_each(|member| self.accept(member));
+    }
+
+    /// What the router has committed is current, and the next version may come.
+    fn follow(&mut self) {
+        self.commit();
+        self.say_change();
+    }
+
+    fn leave(&mut self, member: u64) {
+        self.table.leave(member);
+        self.say_change();
+    }
+
+    fn say_change(&mut self) {
+        if let Some(change) = self.table.take_change() {
+            self.verdicts.post(News::Changed(change));
+        }
+    }
+
+    fn accept(&self, member: u64) {
+        let membership = Membership { member, commands: self.commands.clone() };
+        self.verdicts.post(News::Judged(member, Verdict::Accepted(membership)));
+    }
+
     /// Whether the thread has more to do than to turn the loop.
     fn needs_thread(&self, cx: &Context<State>) -> bool {
         let is_due = |it: &UnderWay| match it.stage {
@@ -40,6 +70,8 @@ impl State {
 
 /// R2: the handler of binds.
 pub(crate) fn bind(state: &mut State, cx: &mut Context<State>, request: Request<'_>) {
+    // A client that has heard of a version binds from it.
+    state.commit();
     let answer = state.table.respond(&request.payload);
     cx.respond_with(request.handle, &answer);
     free(cx, request.payload);
@@ -72,6 +104,9 @@ fn free(cx: &mut Context<State>, payload: Payload<'_>) {
     }
 }
 
+/// What was found of a worker, or why it is refused.
+type Found = Result<Judged, (RefuseReason, String)>;
+
 /// See the module's documentation.
 pub(crate) struct BindThread {
     pub(crate) endpoint: Endpoint<State>,
@@ -91,6 +126,8 @@ impl BindThread {
             for command in commands.drain(..) {
                 match command {
                     Command::Judge(question) => self.admit(question),
+                    Command::Leave(member) => self.endpoint.state_mut().leave(member),
+                    Command::Commit => self.endpoint.state_mut().follow(),
                     Command::Stop => return,
                 }
             }
@@ -137,20 +174,20 @@ impl BindThread {
         let under_way = &self.endpoint.state().judging.under_way;
         for ticket in under_way.keys().copied().collect::<Vec<_>>() {
             let begun = self.endpoint.clock().now();
-            if let Some(verdict) = self.advance(ticket) {
-                self.end(ticket, verdict);
+            if let Some(found) = self.advance(ticket) {
+                self.end(ticket, found);
                 let spent = self.endpoint.clock().now() - begun;
                 return self.endpoint.state_mut().judging.extend(spent);
             }
         }
     }
 
-    /// Does what comes next for one worker. Returns the verdict, if that is it.
-    fn advance(&mut self, ticket: u64) -> Option<Verdict> {
+    /// Does what comes next for one worker. Returns what was found, if that is it.
+    fn advance(&mut self, ticket: u64) -> Option<Found> {
         let (state, cx) = self.endpoint.split();
         let worker = state.judging.under_way.get_mut(&ticket).expect("it was just there");
         let (address, now) = (worker.address, cx.now());
-        let refused = |reason, detail| Some(Verdict::Refused { reason, detail });
+        let refused = |reason, detail| Some(Err((reason, detail)));
         match &worker.stage {
             Stage::Failed(reason, detail) => return refused(*reason, detail.clone()),
             _ if worker.deadline <= now => {
@@ -173,10 +210,8 @@ impl BindThread {
             Stage::Answered => {}
         }
         let Some(service) = state.table.names().get(worker.answers.len()) else {
-            return Some(match state.table.judge(&worker.answers) {
-                Ok(table) => Verdict::Accepted(table),
-                Err(detail) => Verdict::Refused { reason: RefuseReason::Incompatible, detail },
-            });
+            let judged = state.table.judge(ticket, &worker.answers);
+            return Some(judged.map_err(|detail| (RefuseReason::Incompatible, detail)));
         };
         if let Err(error) = ask(cx, (ticket, worker), service) {
             let detail = format!("the router could not ask the worker at {address}: {error}");
@@ -186,17 +221,27 @@ impl BindThread {
         None
     }
 
-    fn end(&mut self, ticket: u64, verdict: Verdict) {
+    fn end(&mut self, ticket: u64, found: Found) {
         let worker = self.endpoint.state_mut().judging.under_way.remove(&ticket);
         self.endpoint.close_session(worker.expect("it was just there").session);
-        if let Verdict::Refused { detail, .. } = &verdict {
-            tracing::debug!(detail, "a worker does not fit the table");
+        match found {
+            Ok(judged) => {
+                let state = self.endpoint.state_mut();
+                // The first version comes before the verdict.
+                state.say_change();
+                if judged == Judged::Member {
+                    state.accept(ticket);
+                }
+            }
+            Err((reason, detail)) => {
+                tracing::debug!(detail, "a worker does not fit the table");
+                self.refuse(ticket, reason, detail);
+            }
         }
-        self.verdicts.post(ticket, verdict);
     }
 
     fn refuse(&self, ticket: u64, reason: RefuseReason, detail: String) {
-        self.verdicts.post(ticket, Verdict::Refused { reason, detail });
+        self.verdicts.post(News::Judged(ticket, Verdict::Refused { reason, detail }));
     }
 }
 

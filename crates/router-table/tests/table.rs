@@ -5,7 +5,9 @@ use petasos_call::{
     BindRequest, BindResponse, Code, CodecSet, Hash, Load, RequestHead, ResponseHead, Services,
     Status, read_tail, split,
 };
-use petasos_router_table::{Answers, NAME_BYTES_MAX, NamesError, SERVICES_MAX, Table};
+use petasos_router_table::{
+    Answers, Change, Judged, NAME_BYTES_MAX, NamesError, SERVICES_MAX, Table, TableService,
+};
 use petasos_schema::{Options, Schema};
 
 const CART: &str = "shop.Cart";
@@ -51,6 +53,52 @@ fn answers_of(messages: &[Vec<u8>]) -> Answers {
     answers
 }
 
+/// A table, and tickets for its members.
+struct World {
+    table: Table,
+    tickets: u64,
+}
+
+impl World {
+    fn new() -> World {
+        World { table: table(), tickets: 0 }
+    }
+
+    /// Judges a worker with the schemas of a file. Gives its ticket.
+    fn join(&mut self, file: &str) -> Result<(u64, Judged), String> {
+        self.tickets += 1;
+        let judged = self.table.judge(self.tickets, &answers(file))?;
+        Ok((self.tickets, judged))
+    }
+
+    fn member(&mut self, file: &str) -> u64 {
+        let (ticket, judged) = self.join(file).unwrap();
+        assert_eq!(judged, Judged::Member, "{file}");
+        ticket
+    }
+
+    /// The first number and the methods of a service, as clients bind it.
+    fn bound(&self, service: &str) -> (u16, u16) {
+        let (answer, _) = bound(&self.table, service, Hash::default()).unwrap();
+        (answer.first, answer.methods)
+    }
+
+    /// A member of a new table, with what workers are told.
+    fn first(file: &str) -> (World, u64, Change) {
+        let mut world = World::new();
+        let ticket = world.member(file);
+        let change = world.table.take_change().unwrap();
+        assert!(change.is_first);
+        assert_eq!(world.table.take_change(), None, "it is said once");
+        (world, ticket, change)
+    }
+}
+
+/// The first numbers of services, as workers are told.
+fn numbers(services: &[TableService]) -> Vec<(&str, u16)> {
+    services.iter().map(|it| (it.name.as_str(), it.first)).collect()
+}
+
 fn answers(file: &str) -> Answers {
     let schema = schema(file);
     answers_of(&[CART, STOCK].map(|service| answer_that(&schema, service, |_| {})))
@@ -79,15 +127,14 @@ fn read(message: &[u8]) -> Result<(BindResponse<'static>, Vec<u8>), Status> {
 
 #[test]
 fn rt31_the_first_worker_defines_the_table_and_clients_bind_from_it() {
-    let mut table = table();
     let refused = |table: &Table, service| bound(table, service, Hash::default()).unwrap_err();
+    let table = table();
     assert_eq!(refused(&table, CART), Status::unavailable("no worker has joined yet"));
     assert_eq!(refused(&table, "shop.Other").code(), Code::Unimplemented);
-    let services = table.judge(&answers("first.proto")).unwrap();
-    let told: Vec<_> = services.iter().map(|it| (it.name.as_str(), it.first)).collect();
-    assert_eq!(told, [(CART, 1), (STOCK, 3)]);
-    assert_eq!(services[0].methods, ["Add", "Clear"]);
-    assert_eq!(services[1].methods, ["Count"]);
+    let (World { table, .. }, _, change) = World::first("first.proto");
+    assert_eq!(numbers(&change.services), [(CART, 1), (STOCK, 3)]);
+    assert_eq!(change.services[0].methods, ["Add", "Clear"]);
+    assert_eq!(change.services[1].methods, ["Count"]);
     let first = schema("first.proto");
     let hash = first.service_by_name(STOCK).unwrap().1.hash().to_bytes();
     let (answer, compact) = bound(&table, STOCK, Hash::default()).unwrap();
@@ -101,34 +148,112 @@ fn rt31_the_first_worker_defines_the_table_and_clients_bind_from_it() {
 
 #[test]
 fn rt31_workers_that_the_groups_callers_understand_fit_and_change_nothing() {
-    let mut table = table();
-    let services = table.judge(&answers("first.proto")).unwrap();
-    let before = bound(&table, CART, Hash::default()).unwrap();
+    let (mut world, _, _) = World::first("first.proto");
+    let before = bound(&world.table, CART, Hash::default()).unwrap();
     for file in ["first.proto", "newer.proto"] {
-        assert_eq!(table.judge(&answers(file)).unwrap(), services, "{file}");
-        assert_eq!(bound(&table, CART, Hash::default()).unwrap(), before, "{file}");
+        world.member(file);
+        assert_eq!(world.table.take_change(), None, "{file}: the first one is there");
+        assert_eq!(bound(&world.table, CART, Hash::default()).unwrap(), before, "{file}");
     }
 }
 
 #[test]
 fn rt31_workers_that_do_not_fit_are_refused_with_the_first_service_and_field() {
-    let mut table = table();
-    let services = table.judge(&answers("first.proto")).unwrap();
+    let (mut world, _, _) = World::first("first.proto");
     let cases = [
         ("changed.proto", vec!["`shop.Cart`", "shop.AddRequest.count (field 2)", "string there"]),
         ("changed_stock.proto", vec!["`shop.Stock`", "shop.CountReply.count (field 1)"]),
         ("fewer.proto", vec!["`shop.Cart`", "lacks method `Clear`"]),
     ];
     for (file, parts) in cases {
-        let why = table.judge(&answers(file)).unwrap_err();
+        let why = world.join(file).unwrap_err();
         assert!(parts.iter().all(|part| why.contains(part)), "{file}: {why}");
     }
-    assert_eq!(table.judge(&answers("newer.proto")).unwrap(), services);
+    world.member("newer.proto");
+    assert_eq!(world.table.take_change(), None);
     // What is newer where it has come first is wanted of all.
-    let mut table = self::table();
-    table.judge(&answers("newer.proto")).unwrap();
-    let why = table.judge(&answers("first.proto")).unwrap_err();
+    let (mut world, _, _) = World::first("newer.proto");
+    let why = world.join("first.proto").unwrap_err();
     assert!(why.contains("lacks method `Buy`"), "{why}");
+}
+
+#[test]
+fn rt31_the_table_follows_once_nobody_has_its_schema_and_clients_once_workers_know() {
+    let (mut world, first, _) = World::first("first.proto");
+    let newer = world.member("newer.proto");
+    assert_eq!(world.table.take_change(), None);
+    world.table.leave(first);
+    let change = world.table.take_change().expect("nobody has the first schema");
+    assert!(!change.is_first);
+    assert_eq!(numbers(&change.services), [(CART, 4), (STOCK, 3)], "only what has changed");
+    assert_eq!(change.services[0].methods, ["Add", "Buy", "Clear"]);
+    assert_eq!(world.table.take_change(), None, "it is said once");
+    // Clients bind as before until workers know.
+    assert_eq!(world.bound(CART), (1, 2));
+    assert!(world.table.commit(change.version - 1).is_empty());
+    assert_eq!(world.bound(CART), (1, 2));
+    // Who comes meanwhile has to fit both.
+    let why = world.join("first.proto").unwrap_err();
+    assert!(why.contains("lacks method `Buy`"), "{why}");
+    world.member("newer.proto");
+    assert!(world.table.commit(change.version).is_empty());
+    assert_eq!((world.bound(CART), world.bound(STOCK)), ((4, 3), (3, 1)));
+    assert_eq!(world.table.take_change(), None);
+    // With the last one gone it stays.
+    world.table.leave(newer);
+    world.table.leave(newer + 2);
+    assert_eq!(world.table.take_change(), None);
+    assert_eq!(world.bound(CART), (4, 3));
+}
+
+#[test]
+fn rt31_the_table_keeps_to_what_callers_of_all_workers_understand() {
+    let (mut world, first, _) = World::first("fewer.proto");
+    // Both have more than the table: one has `Clear`, the other `Buy` as well.
+    world.member("newer.proto");
+    world.member("first.proto");
+    world.table.leave(first);
+    let change = world.table.take_change().expect("nobody has the first schema");
+    assert_eq!(change.services[0].methods, ["Add", "Clear"], "what both have");
+}
+
+#[test]
+fn rt31_a_worker_that_does_not_fit_an_empty_group_changes_the_table_and_waits_for_that() {
+    let (mut world, first, before) = World::first("first.proto");
+    assert!(world.join("changed.proto").is_err(), "somebody is there");
+    world.table.leave(first);
+    let (changed, judged) = world.join("changed.proto").unwrap();
+    assert_eq!(judged, Judged::Waits);
+    let change = world.table.take_change().expect("it has other schemas");
+    assert_eq!(numbers(&change.services), [(CART, 4), (STOCK, 3)]);
+    // Others with it wait as well; who has the schemas before is refused.
+    let (same, judged) = world.join("changed.proto").unwrap();
+    assert_eq!(judged, Judged::Waits);
+    assert!(world.join("first.proto").is_err());
+    assert_eq!(world.bound(CART), (1, 2));
+    let accepted: Vec<_> = world.table.commit(change.version).into_iter().collect();
+    assert_eq!(accepted, [changed, same]);
+    assert_eq!(world.bound(CART), (4, 2));
+    // And back again: to the numbers that these schemas have had.
+    world.table.leave(changed);
+    world.table.leave(same);
+    let (_, judged) = world.join("first.proto").unwrap();
+    assert_eq!(judged, Judged::Waits);
+    let back = world.table.take_change().unwrap();
+    assert_eq!((&back.services, back.version), (&before.services, 3));
+    assert_eq!(world.table.commit(back.version).len(), 1);
+    assert_eq!(world.bound(CART), (1, 2));
+}
+
+#[test]
+fn rt31_one_that_waits_and_leaves_is_not_accepted() {
+    let (mut world, first, _) = World::first("first.proto");
+    world.table.leave(first);
+    let (changed, _) = world.join("changed.proto").unwrap();
+    let change = world.table.take_change().unwrap();
+    world.table.leave(changed);
+    assert!(world.table.commit(change.version).is_empty());
+    assert_eq!(world.bound(CART), (4, 2), "it was the last that was there");
 }
 
 #[test]
@@ -152,27 +277,27 @@ fn rt31_a_first_worker_that_is_refused_defines_nothing() {
     let others = answer_that(&schema, STOCK, |it| it.schema = &it.schema[..it.schema.len() - 1]);
     let cases = [unknown, wrong_hash, wrong_count, no_schema, others, vec![], vec![0xff; 3000]];
     for (at, answer) in cases.into_iter().enumerate() {
-        let why = table.judge(&answers_of(&[cart.clone(), answer])).unwrap_err();
+        let why = table.judge(at as u64, &answers_of(&[cart.clone(), answer])).unwrap_err();
         assert!(why.contains("`shop.Stock`"), "{at}: {why}");
         assert_eq!(bound(&table, CART, Hash::default()).unwrap_err().code(), Code::Unavailable);
     }
-    assert!(table.judge(&answers_of(&[cart])).is_err(), "one service is missing");
-    table.judge(&answers("first.proto")).unwrap();
+    assert!(table.judge(10, &answers_of(&[cart])).is_err(), "one service is missing");
+    assert_eq!(table.take_change(), None);
+    table.judge(11, &answers("first.proto")).unwrap();
     // What was refused as the first one does not fit now either.
-    assert!(table.judge(&answers("changed.proto")).is_err());
+    assert!(table.judge(12, &answers("changed.proto")).is_err());
 }
 
 #[test]
 fn rt31_a_lie_about_an_equal_hash_is_found() {
-    let mut table = table();
-    table.judge(&answers("first.proto")).unwrap();
+    let (mut world, _, _) = World::first("first.proto");
     let hash = schema("first.proto").service_by_name(CART).unwrap().1.hash().to_bytes();
     let stock = answer_that(&schema("first.proto"), STOCK, |_| {});
     let lie = answer_that(&schema("changed.proto"), CART, |it| it.hash = hash);
-    let why = table.judge(&answers_of(&[lie, stock.clone()])).unwrap_err();
+    let why = world.table.judge(2, &answers_of(&[lie, stock.clone()])).unwrap_err();
     assert!(why.contains("not the one that it names"), "{why}");
     let lie = answer_that(&schema("first.proto"), CART, |it| it.methods = 1);
-    assert!(table.judge(&answers_of(&[lie, stock])).is_err());
+    assert!(world.table.judge(3, &answers_of(&[lie, stock])).is_err());
 }
 
 #[test]
