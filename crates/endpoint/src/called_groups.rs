@@ -235,7 +235,7 @@ impl<S> Endpoint<S> {
             attached.is_draining |= is_draining;
             let (session, router) = (attached.session, attached.router);
             if let Some(epoch) = epoch {
-                self.on_called_epoch((enrolment, session), &epoch);
+                self.on_called_epoch(group, (enrolment, session), &epoch);
             }
             if let Some(told) = routers {
                 self.on_called_routers(group, (enrolment, router), &told);
@@ -254,11 +254,30 @@ impl<S> Endpoint<S> {
         self.use_best(group);
     }
 
-    fn on_called_epoch(&mut self, (enrolment, session): (EnrolmentId, SessionId), epoch: &Epoch) {
+    fn on_called_epoch(
+        &mut self,
+        group: GroupId,
+        (enrolment, session): (EnrolmentId, SessionId),
+        epoch: &Epoch,
+    ) {
+        if epoch.binds_anew {
+            return self.bind_anew(group, enrolment);
+        }
         match self.set_group_epoch(session, epoch) {
             Ok(()) => self.remind(enrolment, Reminder::EpochOver(epoch.number), EPOCH_OVER),
             // First packets keep to the one before, and are refused once that is over.
             Err(error) => tracing::debug!(epoch = epoch.number, %error, "a router's epoch"),
+        }
+    }
+
+    /// The table of methods is another one by now (RT31). What was bound for this attachment holds
+    /// in the epoch before, to which it keeps; calls bind anew for another, which is asked for.
+    fn bind_anew(&mut self, group: GroupId, enrolment: EnrolmentId) {
+        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let Some(attached) = at.attached_by(enrolment) else { return };
+        let router = attached.router;
+        if !core::mem::replace(&mut attached.is_outdated, true) {
+            self.ask_to_attach(group, router, jittered(AGAIN_MIN));
         }
     }
 
@@ -284,6 +303,7 @@ impl<S> Endpoint<S> {
                     is_draining: false,
                     silent_until: Time::ZERO,
                     is_replaced: false,
+                    is_outdated: false,
                     active: None,
                 });
                 self.remind(enrolment, Reminder::Worn, WORN_AFTER);
@@ -385,6 +405,7 @@ impl<S> Endpoint<S> {
         let Some(attached) = at.attached_by(enrolment) else { return };
         attached.is_connected = false;
         let (router, is_usable) = (attached.router, attached.has_roster);
+        let is_outdated = attached.is_outdated;
         // One at a time, so that a router that grants and breaks in a loop costs no more.
         let earlier = at.attached.iter().filter(|it| it.router == router && !it.is_connected);
         let earlier: Vec<_> = earlier.map(|it| it.enrolment).collect();
@@ -393,6 +414,10 @@ impl<S> Endpoint<S> {
             self.give_attachment_up(group, other);
         }
         self.remind(enrolment, Reminder::Outlived, outlive);
+        if is_outdated {
+            // Another was asked for already.
+            return;
+        }
         self.attach_anew(group, router, RouterFailure { error, detail: String::new() });
     }
 
@@ -431,7 +456,7 @@ impl<S> Endpoint<S> {
         let Some(attached) = at.attached_by(enrolment) else { return };
         let (router, session) = (attached.router, attached.session);
         match reminder {
-            Reminder::Outlived if !attached.is_connected => {
+            Reminder::Outlived if !attached.is_connected || attached.is_replaced => {
                 let is_replaced = attached.is_replaced;
                 let left = if is_replaced { Vec::new() } else { at.routers.forget_teller(router) };
                 self.leave_called_routers(group, left);

@@ -214,6 +214,8 @@ pub(crate) struct Attached {
     pub(crate) silent_until: Time,
     /// Whether its router has granted another that can be used.
     pub(crate) is_replaced: bool,
+    /// Whether the numbers of methods that were bound for it are old: another is asked for (RT31).
+    pub(crate) is_outdated: bool,
     /// The term with which the router has said that it is active, and when it has said so.
     pub(crate) active: Option<(u32, u64)>,
 }
@@ -322,7 +324,8 @@ impl CalledGroup {
             let is_used = Some(it.session) == self.used;
             let is_answered = it.silent_until <= now;
             let is_open = it.is_connected && !it.is_draining;
-            (is_open, has_workers(it.session), is_answered, it.active, is_used)
+            let is_bound = !it.is_outdated;
+            (is_open, has_workers(it.session), is_answered, it.active, is_bound, is_used)
         });
         best.map(|it| it.session)
     }

@@ -81,13 +81,14 @@ fn bytes_of(part: &Table) -> usize {
     size_of::<Table>() + part.service.as_str().len() + names.sum::<usize>()
 }
 
-/// The worker's own numbers, by the group's.
+/// The worker's own numbers, by the group's. Those of earlier tables stay: requests of the epoch
+/// before have them, and what a number means never changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnMethods(Vec<u16>);
 
 impl OwnMethods {
-    pub(crate) fn of(table: &[Table], names: &MethodNames) -> OwnMethods {
-        let mut own = Vec::new();
+    pub(crate) fn learn(&mut self, table: &[Table], names: &MethodNames) {
+        let OwnMethods(own) = self;
         for part in table {
             let numbers = usize::from(part.first)..;
             for (number, method) in numbers.zip(&part.methods) {
@@ -98,7 +99,6 @@ impl OwnMethods {
                 own[number] = found.unwrap_or(NO_METHOD);
             }
         }
-        OwnMethods(own)
     }
 
     #[inline]
@@ -131,10 +131,15 @@ mod tests {
             ("a.B", "Get") => Some(7),
             _ => None,
         });
-        let own = OwnMethods::of(&table, &names);
+        let mut own = OwnMethods::default();
+        own.learn(&table, &names);
         let of = |number| own.get(number);
         assert_eq!([5, 6, 9].map(of), [Some(1), Some(2), Some(7)]);
         assert_eq!([0, 4, 7, 8, 10, 11, u16::MAX].map(of), [None; 7]);
+        // Another table adds to that.
+        let table = told.hear(part(11, "a.A", &["Get"], true)).expect("it is complete");
+        own.learn(&table, &names);
+        assert_eq!([5, 9, 10, 11].map(|number| own.get(number)), [Some(1), Some(7), None, Some(1)]);
     }
 
     #[test]

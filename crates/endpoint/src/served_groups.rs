@@ -24,7 +24,6 @@ use crate::group_members::{
     ServedGroupId,
 };
 use crate::mail::GroupCommand;
-use crate::method_table::OwnMethods;
 use crate::router_list::{AGAIN_MIN, RouterEntry, RouterFailure, RouterList, jittered};
 
 impl<S> Context<S> {
@@ -239,13 +238,13 @@ impl<S> Endpoint<S> {
         if let Some(entry) = at.routers.get_mut(router) {
             entry.note_granted(now);
         }
-        let has_names = at.config.methods.is_some();
+        let names = at.config.methods.clone();
         let Some(joined) = at.joined_by(enrolment) else { return };
         joined.incarnation = Some(granted.incarnation);
         joined.epoch = grant.epoch.number;
-        if has_names {
+        if let Some(names) = names {
             // Until the router has told its table, it names nothing.
-            self.cx.core.set_membership_methods(id, OwnMethods::default());
+            self.cx.core.learn_membership_methods(id, &[], &names);
         }
         self.command_group(GroupCommand::EpochTaken { enrolment, epoch: grant.epoch.number });
         // A router process has one membership of an endpoint (RT34). That at an earlier process
@@ -298,7 +297,7 @@ impl<S> Endpoint<S> {
         let names = at.config.methods.clone();
         if let (Some(joined), Some(names)) = (at.joined_by(enrolment), names) {
             let id = joined.id;
-            self.cx.core.set_membership_methods(id, OwnMethods::of(table, &names));
+            self.cx.core.learn_membership_methods(id, table, &names);
         }
     }
 

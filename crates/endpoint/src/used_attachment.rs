@@ -66,10 +66,10 @@ impl<S> Endpoint<S> {
     /// have come to what was asked by them.
     fn end_replaced(&mut self, group: GroupId) {
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let in_use: Vec<_> =
-            at.attached.iter().filter(|it| it.is_connected && it.has_roster).collect();
+        let stays = |it: &Attached| it.is_connected && !it.is_outdated;
+        let in_use: Vec<_> = at.attached.iter().filter(|it| stays(it) && it.has_roster).collect();
         let is_over = |it: &&Attached| {
-            !it.is_connected && !it.is_replaced && in_use.iter().any(|by| by.router == it.router)
+            !stays(it) && !it.is_replaced && in_use.iter().any(|by| by.router == it.router)
         };
         let over: Vec<_> = at.attached.iter().filter(is_over).map(|it| it.enrolment).collect();
         for enrolment in over {

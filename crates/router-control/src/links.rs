@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use petasos_control::{Active, BODY_BYTES_MAX};
+use petasos_control::{Active, BODY_BYTES_MAX, Epoch};
 use petasos_endpoint::group_router::{
     ClientChange, GroupPeer, MemberChange, MemberState, TellError, Told,
 };
 use petasos_tls::Holder;
+use petasos_wire::EPOCHS;
 
 use crate::change_log::ChangeLog;
 use crate::methods::{MethodTable, MethodsTold};
@@ -23,6 +24,8 @@ pub(crate) struct Tables<'a> {
     pub(crate) clients: &'a ChangeLog<u32, Vec<String>>,
     /// Of workers, and of clients.
     pub(crate) epochs: (u16, u16),
+    /// How many epochs have begun.
+    pub(crate) begun: u64,
     pub(crate) routers: &'a [std::net::SocketAddr],
     pub(crate) active: Active,
     /// `None`: the group has no table of methods.
@@ -77,7 +80,7 @@ impl Link {
 
     /// Whether its workers know the table of methods, if there is one.
     pub(crate) fn knows(&self, methods: Option<&MethodTable>) -> bool {
-        methods.is_none() || self.methods_told.is_all()
+        methods.is_none_or(|methods| self.methods_told.is_all(methods.versions.told()))
     }
 
     /// An attempt to join is refused.
@@ -103,7 +106,8 @@ impl Link {
         let has_workers = !self.workers.is_empty() || !self.joining.is_empty();
         if let Some(methods) = tables.methods.filter(|_| has_workers) {
             // Without it no worker is granted anything, so it is told again if it cannot be now.
-            forgive(self.methods_told.tell(methods.messages(), tables.epochs.0, tell))?;
+            let (table, newest) = (methods.versions.told(), tables.epochs.0);
+            forgive(self.methods_told.tell(table, newest, tell))?;
         }
         let mut tell = |told: Told| forgive(tell(told));
         if has_workers {
@@ -124,8 +128,11 @@ impl Link {
         }
         for (client, told) in &mut self.clients {
             if *told != of_clients {
+                let behind = of_clients.wrapping_sub(*told) % EPOCHS;
+                let anew = tables.methods.map(|it| it.versions.binds_anew(tables.begun, behind));
                 let secrets = tables.secrets.as_deref_mut();
                 let epoch = epoch_of_client(secrets, of_clients, *client);
+                let epoch = Epoch { binds_anew: anew.unwrap_or_default(), ..epoch };
                 tell(Told::Epoch { client: Some(*client), epoch })?;
                 *told = of_clients;
             }

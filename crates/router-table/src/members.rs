@@ -72,7 +72,8 @@ impl Members {
     }
 
     fn bytes(&self) -> usize {
-        let mut seen: Vec<&Arc<[u8]>> = self.there.values().flatten().map(|it| &it.schema).collect();
+        let mut seen: Vec<&Arc<[u8]>> =
+            self.there.values().flatten().map(|it| &it.schema).collect();
         seen.sort_unstable_by_key(|it| it.as_ptr());
         seen.dedup_by_key(|it| it.as_ptr());
         seen.iter().map(|it| it.len()).sum()

@@ -11,6 +11,9 @@ use crate::secrets::Secrets;
 impl Group {
     /// An epoch begins at the plane, with a secret if the group is sealed.
     pub(super) fn begin_epoch(&mut self, epoch: u16) {
+        if let Some(methods) = &mut self.methods {
+            methods.versions.begin(self.epochs.begun());
+        }
         let secret = self.secrets.as_mut().map(|secrets| secrets.begin(epoch));
         self.command(PlaneCommand::BeginEpoch(epoch, secret));
     }
@@ -57,7 +60,13 @@ impl Group {
                 }
                 self.command(PlaneCommand::EndEpoch);
             }
-            Some(EpochChange::TellClients) | None => {}
+            // Clients that hear of the epoch bind anew by what workers know.
+            Some(EpochChange::TellClients) => {
+                if let Some(methods) = &mut self.methods {
+                    methods.commit();
+                }
+            }
+            None => {}
         }
         self.give_numbers_back();
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use petasos_base::Time;
 use petasos_control::{RefuseCode, Text};
 use petasos_endpoint::group_router::{JoinParams, PeerLink, Refusal, RouterAnswers};
-use petasos_router_table::{RefuseReason, Verdict};
+use petasos_router_table::{News, RefuseReason, Verdict};
 
 use super::{Group, Pending};
 
@@ -22,7 +22,7 @@ impl Group {
         (params, address): (JoinParams, SocketAddr),
     ) -> Result<(), Refusal> {
         let Some(methods) = &self.methods else {
-            return self.place(now, (link, id), params, address);
+            return self.place(now, (link, id), (params, address), None);
         };
         let Some(port) = params.dial_port else {
             let detail = Text::new(NO_DIAL_PORT);
@@ -37,25 +37,43 @@ impl Group {
         Ok(())
     }
 
-    pub(super) fn take_verdicts(&mut self, now: Time, answers: &mut RouterAnswers) {
+    /// Takes what the thread of the table has found.
+    pub(super) fn take_news(&mut self, now: Time, answers: &mut RouterAnswers) {
         let Some(methods) = &self.methods else { return };
-        for (ticket, verdict) in methods.judge.take_verdicts() {
-            let judged = self.pending.remove(&ticket);
-            let Some(Pending::Judged { link, id, params, address }) = judged else {
-                unreachable!("each question has one verdict");
-            };
-            if let (Verdict::Accepted(services), Some(methods)) = (&verdict, &mut self.methods) {
-                methods.define(services);
+        for news in methods.judge.take_news() {
+            match news {
+                News::Judged(ticket, verdict) => self.on_verdict(now, ticket, verdict, answers),
+                News::Changed(change) => {
+                    let methods = self.methods.as_mut().expect("it was just there");
+                    if methods.versions.change(change) {
+                        self.epochs.hasten(now);
+                    }
+                }
             }
-            // Nobody waits for it any more.
-            let Some(link) = link else { continue };
-            let result = match verdict {
-                Verdict::Accepted(_) => self.place(now, (link, id), params, address),
-                Verdict::Refused { reason, detail } => Err(refusal(reason, &detail)),
-            };
-            if let Err(refusal) = result {
-                self.answer_refused((link, id), refusal, answers);
+        }
+    }
+
+    fn on_verdict(
+        &mut self,
+        now: Time,
+        ticket: u64,
+        verdict: Verdict,
+        answers: &mut RouterAnswers,
+    ) {
+        let judged = self.pending.remove(&ticket);
+        let Some(Pending::Judged { link, id, params, address }) = judged else {
+            unreachable!("each question has one verdict");
+        };
+        // Nobody waits for it any more.
+        let Some(link) = link else { return };
+        let result = match verdict {
+            Verdict::Accepted(membership) => {
+                self.place(now, (link, id), (params, address), Some(membership))
             }
+            Verdict::Refused { reason, detail } => Err(refusal(reason, &detail)),
+        };
+        if let Err(refusal) = result {
+            self.answer_refused((link, id), refusal, answers);
         }
     }
 }

@@ -34,6 +34,7 @@ use petasos_endpoint::group_router::{
 };
 use petasos_router::WorkerId;
 use petasos_router_plane::{MemberJoin, TableError};
+use petasos_router_table::Membership;
 use petasos_tls::Holder;
 
 use crate::change_log::ChangeLog;
@@ -76,6 +77,9 @@ struct Worker {
     /// Where clients can dial it (RT37).
     dial: Option<SocketAddr>,
     until: Time,
+    /// It counts as there for the table, if the group has one, as long as this lives.
+    #[expect(dead_code, reason = "it is held, and not looked at")]
+    membership: Option<Membership>,
 }
 
 /// Who keeps its number when it joins anew (RT34).
@@ -112,6 +116,7 @@ struct Joining {
     place: MemberJoin,
     key: WorkerKey,
     holder: Holder,
+    membership: Option<Membership>,
 }
 
 /// An answer that waits until others were told (RT29).
@@ -390,6 +395,7 @@ impl GroupRouter for Group {
             members: &self.member_log,
             clients: &self.client_log,
             epochs: (self.epochs.newest(), self.epochs.of_clients()),
+            begun: self.epochs.begun(),
             routers: &self.settings.routers,
             active: self.settings.active,
             methods: self.methods.as_ref(),
@@ -410,7 +416,7 @@ impl GroupRouter for Group {
             self.on_reply(reply, answers);
         }
         self.serve_operators();
-        self.take_verdicts(now, answers);
+        self.take_news(now, answers);
         self.turn_epochs(now);
         self.end_outlived(now);
         while let Some((_, number, tag)) = self.admit.pop_front_if(|(at, ..)| *at <= now) {

@@ -10,6 +10,7 @@ use petasos_endpoint::group_router::{
 };
 use petasos_router::{Event, Join};
 use petasos_router_plane::{MemberJoin, MemberJoined, TableError};
+use petasos_router_table::Membership;
 use petasos_tls::Holder;
 
 use super::{Group, Joining, Pending, Ready, Worker, WorkerKey, code, own_address};
@@ -32,8 +33,8 @@ impl Group {
         &mut self,
         now: Time,
         (link, id): (PeerLink, u64),
-        params: JoinParams,
-        address: SocketAddr,
+        (params, address): (JoinParams, SocketAddr),
+        membership: Option<Membership>,
     ) -> Result<(), Refusal> {
         let at = &self.links[&link];
         let key = (at.peer.incarnation, at.names().to_vec(), address);
@@ -43,7 +44,7 @@ impl Group {
             Some(&number) => number,
             None => self.new_number(now, &key, &holder)?,
         };
-        self.ask_to_join((link, id), (params, key, holder, identity), number);
+        self.ask_to_join((link, id), (params, key, holder, identity), number, membership);
         Ok(())
     }
 
@@ -92,6 +93,7 @@ impl Group {
         (link, id): (PeerLink, u64),
         (params, key, holder, identity): (JoinParams, WorkerKey, Holder, u64),
         number: u16,
+        membership: Option<Membership>,
     ) {
         let (_, _, address) = key;
         let place = MemberJoin {
@@ -106,7 +108,8 @@ impl Group {
         self.links.get_mut(&link).expect("it was just there").joining.insert(id);
         let is_primary = params.is_primary;
         let dial = params.dial_port.map(|port| SocketAddr::new(self.links[&link].peer.ip, port));
-        let joining = Joining { link: Some(link), id, is_primary, dial, place, key, holder };
+        let link = Some(link);
+        let joining = Joining { link, id, is_primary, dial, place, key, holder, membership };
         self.ask(Pending::Join(joining), |ticket| PlaneCommand::Join { ticket, joining: place });
     }
 
@@ -134,11 +137,13 @@ impl Group {
             }
             Err(error) => return self.refuse_join(joining, &error, answers),
         };
-        let Joining { link, id, is_primary, dial, key, holder, .. } = joining;
+        let Joining { link, id, is_primary, dial, key, holder, membership, .. } = joining;
         self.revive(number, &holder);
         let (_, _, address) = key;
         let (tag, until) = (joined.tag, Time::NEVER);
-        let worker = Worker { link, id: joined.id, tag, key, holder, is_primary, dial, until };
+        let id_there = joined.id;
+        let worker =
+            Worker { link, id: id_there, tag, key, holder, is_primary, dial, until, membership };
         self.workers.insert(number, worker);
         let Some(link) = link else {
             // Nobody waits for it any more.

@@ -15,6 +15,7 @@ use petasos_endpoint::{
 use petasos_router_control::{GroupSettings, RouterService, StartError};
 use petasos_schema::{Options, Schema};
 
+use crate::operate::snapshot;
 use crate::world::{
     BIND, Binds, LOCALHOST, Member, PATIENCE, Router, Wire, client, node, socket, until, worker,
     worker_on, worker_that_binds,
@@ -24,6 +25,7 @@ const CART: &str = "shop.Cart";
 const STOCK: &str = "shop.Stock";
 
 /// The kinds of the control protocol's messages.
+const ATTACHED: u8 = 16;
 const JOINED: u8 = 18;
 const TABLE: u8 = 19;
 
@@ -173,14 +175,86 @@ fn rt31_clients_bind_from_the_table_of_the_first_worker() {
         assert_eq!(compact, first.encode());
     }
     assert_eq!(binder.bind("a.B").expect_err("nobody serves it").code(), Code::Unimplemented);
-    // A newer one joins, and the table stays.
+    // A newer one joins, and the table stays as long as the first one is there.
     workers.push(worker_of(router.address, "newer.proto"));
     joined(&mut workers, 1);
     assert_eq!(binder.bind(CART).map(|(answer, _)| answer.methods), Ok(2));
-    // Also when the first one has left.
-    drop(workers.remove(0));
-    assert_eq!(binder.bind(CART).map(|(answer, _)| answer.methods), Ok(2));
     assert_eq!(router.service.refused(), (0, 0));
+}
+
+/// Waits until a service is bound like this: its first number, and how many methods it has.
+fn until_bound(binder: &mut Binder, workers: &mut [Member<ServedGroupId>], is: (u16, u16)) {
+    let mut bound = (0, 0);
+    until(&mut [], workers, |_, _| {
+        let (answer, _) = binder.bind(CART).expect("it is in the table");
+        bound = (answer.first, answer.methods);
+        bound == is
+    });
+}
+
+#[test]
+fn rt31_the_table_follows_its_workers_and_calls_go_on_while_clients_bind_anew() {
+    let mut settings = GroupSettings { services: vec![CART.into()], ..GroupSettings::default() };
+    settings.epochs.overlap = Duration::from_secs(1);
+    let router = Router::start(settings);
+    let wire = Wire::to(router.address);
+    let mut binder = Binder::new(router.address);
+    let mut workers = vec![worker_of(router.address, "first.proto")];
+    joined(&mut workers, 0);
+    let mut clients = vec![client(&[wire.address]), client(&[router.address])];
+    until(&mut clients, &mut workers, |clients, _| clients.iter_mut().all(|it| it.peers() == 1));
+    let before: Vec<_> = clients.iter_mut().map(Member::session).collect();
+    workers.push(worker_of(router.address, "newer.proto"));
+    joined(&mut workers, 1);
+    until(&mut clients, &mut workers, |clients, _| clients.iter_mut().all(|it| it.peers() == 2));
+    drop(workers.remove(0));
+    // Calls by the numbers before go on all the while.
+    let mut made = [0; 2];
+    until(&mut clients, &mut workers, |clients, _| {
+        for (client, made) in clients.iter_mut().zip(&mut made) {
+            let ended =
+                client.endpoint.state().answered + client.endpoint.state().errors.len() as u64;
+            if *made - ended < 4 {
+                *made += u64::from(client.call(64, true));
+            }
+        }
+        clients.iter_mut().zip(&before).all(|(client, before)| client.session() != *before)
+    });
+    until(&mut clients, &mut workers, |clients, _| {
+        clients.iter().zip(made).all(|(it, made)| it.endpoint.state().answered == made)
+    });
+    until_bound(&mut binder, &mut workers, (3, 3));
+    // Each has attached once more, and said so when the former was over.
+    assert_eq!(messages(&wire.said(), &[ATTACHED]).len(), 2);
+    let operator = router.service.operator();
+    until(&mut clients, &mut workers, |_, _| snapshot(&operator).clients == 2);
+    // Also those that come now can call.
+    clients.push(client(&[router.address]));
+    until(&mut clients, &mut workers, |clients, _| clients[2].call(64, false));
+    until(&mut clients, &mut workers, |clients, _| clients[2].endpoint.state().answered == 1);
+}
+
+#[test]
+fn rt31_an_empty_group_takes_a_worker_of_other_schemas_and_the_former_ones_again() {
+    let mut settings = GroupSettings { services: vec![CART.into()], ..GroupSettings::default() };
+    settings.epochs.overlap = Duration::from_millis(100);
+    let router = Router::start(settings);
+    let mut binder = Binder::new(router.address);
+    // `AddRequest.count` is a number, and then a text.
+    for (file, bound) in
+        [("first.proto", (1, 2)), ("changed.proto", (3, 2)), ("first.proto", (1, 2))]
+    {
+        let mut workers = vec![worker_of(router.address, file)];
+        joined(&mut workers, 0);
+        until_bound(&mut binder, &mut workers, bound);
+        let mut clients = vec![client(&[router.address])];
+        until(&mut clients, &mut workers, |clients, _| clients[0].peers() == 1);
+        until(&mut clients, &mut workers, |clients, _| clients[0].call(64, false));
+        until(&mut clients, &mut workers, |clients, _| {
+            assert_eq!(clients[0].endpoint.state().errors, []);
+            clients[0].endpoint.state().answered == 1
+        });
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::{Clock, Time};
-use petasos_control::Epoch;
+use petasos_control::{Epoch, Table};
 use petasos_netio::{Origin, Route};
 use petasos_proto::given::{GivenNumbers, GivenStats, GivenTimes};
 use petasos_proto::pairs::PAIR_BIT;
@@ -41,7 +41,7 @@ use super::group_calls::GROUP_TURN;
 use super::{Chore, Core};
 use crate::group::{GroupError, MEMBERSHIPS_MAX, MembershipOffer, RouterProcess};
 use crate::handler::ServerSessionId;
-use crate::method_table::OwnMethods;
+use crate::method_table::MethodNames;
 use crate::quota::PeerLimits;
 use crate::sealed_links::{SealId, SealedLinks};
 use clients::{Clients, GroupClient, Told};
@@ -311,10 +311,16 @@ impl<S> Core<S> {
         is_there
     }
 
-    /// The group's numbers of methods are these of the endpoint's (RT31).
-    pub(crate) fn set_membership_methods(&mut self, id: MembershipId, methods: OwnMethods) -> bool {
-        let joined = self.group_requests_mut().joined_mut(id);
-        joined.map(|joined| joined.methods = Some(methods)).is_some()
+    /// The router has told a table (RT31), or none yet: then its numbers mean nothing.
+    pub(crate) fn learn_membership_methods(
+        &mut self,
+        id: MembershipId,
+        table: &[Table],
+        names: &MethodNames,
+    ) {
+        if let Some(joined) = self.group_requests_mut().joined_mut(id) {
+            joined.methods.get_or_insert_default().learn(table, names);
+        }
     }
 
     /// The router has told of a client (RT29).
