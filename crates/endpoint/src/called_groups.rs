@@ -273,12 +273,16 @@ impl<S> Endpoint<S> {
     /// The table of methods is another one by now (RT31). What was bound for this attachment holds
     /// in the epoch before, to which it keeps; calls bind anew for another, which is asked for.
     fn bind_anew(&mut self, group: GroupId, enrolment: EnrolmentId) {
+        let now = self.cx.core.now;
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         let Some(attached) = at.attached_by(enrolment) else { return };
         let router = attached.router;
-        if !core::mem::replace(&mut attached.is_outdated, true) {
-            self.ask_to_attach(group, router, jittered(AGAIN_MIN));
+        if core::mem::replace(&mut attached.is_outdated, true) {
+            return;
         }
+        // A router that says so again and again is asked less and less often.
+        let after = at.routers.get_mut(router).map(|entry| entry.note_outdated(now));
+        self.ask_to_attach(group, router, after.unwrap_or_default());
     }
 
     fn on_attached(&mut self, group: GroupId, enrolment: EnrolmentId, granted: Granted) {

@@ -94,6 +94,16 @@ impl RouterEntry {
             tracing::warn!(router = %self.address, %error, "not a member of its group");
         }
         (self.asked, self.error) = (None, Some(error));
+        self.next_wait(now)
+    }
+
+    /// Notes that a grant is to be replaced. Returns when to ask.
+    pub(crate) fn note_outdated(&mut self, now: Time) -> Duration {
+        self.asked = None;
+        self.next_wait(now)
+    }
+
+    fn next_wait(&mut self, now: Time) -> Duration {
         if self.granted_at.take().is_some_and(|at| now - at >= STANDS) {
             self.failures = 0;
         }

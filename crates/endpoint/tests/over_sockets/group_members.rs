@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use petasos_control::Member;
+use petasos_control::{Epoch, Member};
 use petasos_endpoint::group_router::{Active, Told};
 use petasos_endpoint::{
     AtRouter, Credentials, Endpoint, GroupConfig, GroupId, GroupOpenError, Node, NodeConfig, Pem,
@@ -420,6 +420,34 @@ fn rt39_who_grants_and_breaks_is_asked_less_and_less_often() {
         }
     }
     assert!((3..12).contains(&seen), "{seen}: it was asked every 40 ms before");
+}
+
+#[test]
+fn rt31_a_router_that_says_bind_anew_again_and_again_is_asked_less_and_less_often() {
+    let _watchdog = watchdog("says bind anew");
+    let router = Router::new();
+    router.tell_members(&[]);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[router.address]);
+    session(&mut client, group);
+    let clock = petasos_endpoint::Clock::system();
+    let end = clock.now() + Duration::from_secs(3);
+    let mut number = 0;
+    while clock.now() < end {
+        client.run_for(Duration::from_millis(2), |_, _| false);
+        let attached = router.desk().said.iter().rev().find_map(|said| match said {
+            Said::Attach { client, .. } => Some(*client),
+            _ => None,
+        });
+        number += 1;
+        let epoch = Epoch { binds_anew: true, ..epoch(number % 4096) };
+        router.tell(Told::Epoch { client: attached, epoch });
+    }
+    let asked = router.heard(is_attach);
+    assert!((3..12).contains(&asked), "{asked}");
+    // There is one that calls go by, all the while.
+    assert!(client.context().group_session(group).is_some());
 }
 
 #[test]

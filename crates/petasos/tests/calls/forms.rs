@@ -6,50 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use crate::flow;
 use crate::flow::generated::{FlowClient, FlowServer};
 use crate::greeter::generated as older;
-use crate::versions::{newer, other};
+use crate::versions::{Friendly, newer, older_name, other};
 use petasos::rt::Service;
-use petasos::{Channel, Code, Codec, Loop, LoopConfig, Msg, Request, Response, Status};
-
-/// The service in both versions that understand each other.
-struct Friendly;
-
-impl older::Greeter for Friendly {
-    async fn greet(
-        &self,
-        request: Request<older::Name>,
-    ) -> Result<Response<older::Greeting>, Status> {
-        let mut greeting = older::Greeting::new();
-        greeting.edit().set_text(format!("hello, {}", request.name()));
-        Ok(Response::new(greeting))
-    }
-
-    async fn echo(&self, request: Request<older::Blob>) -> Result<Response<older::Blob>, Status> {
-        Ok(Response::new(request.into_message()))
-    }
-}
-
-impl newer::Greeter for Friendly {
-    async fn greet(
-        &self,
-        request: Request<newer::Name>,
-    ) -> Result<Response<newer::Greeting>, Status> {
-        let mut greeting = newer::Greeting::new();
-        let name = [request.title(), request.name()].join(" ");
-        greeting.edit().set_text(format!("hello, {}", name.trim())).set_words(2);
-        Ok(Response::new(greeting))
-    }
-
-    async fn echo(&self, request: Request<newer::Blob>) -> Result<Response<newer::Blob>, Status> {
-        Ok(Response::new(request.into_message()))
-    }
-
-    async fn anew(
-        &self,
-        request: Request<newer::Name>,
-    ) -> Result<Response<newer::Greeting>, Status> {
-        newer::Greeter::greet(self, request).await
-    }
-}
+use petasos::{Channel, Code, Codec, Loop, LoopConfig};
 
 /// Runs `calls` in a loop that serves `service`, over a channel to it.
 fn with<F: Future>(service: impl Service, calls: impl FnOnce(Channel) -> F) -> F::Output {
@@ -68,12 +27,6 @@ fn with_codec<F: Future>(
     let target = format!("petasos://{}", event_loop.local_address().expect("the loop listens"));
     let channel = Channel::builder(&target).compress(codec).connect_lazily();
     event_loop.block_on(calls(channel.expect("the target is right")))
-}
-
-fn older_name(text: &str) -> Msg<older::Name> {
-    let mut name = older::Name::new();
-    name.edit().set_name(text);
-    name
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod flow;
 mod greeter;
 mod routers;
 mod servers;
+#[path = "../versions/mod.rs"]
+mod versions;
 
 #[path = "../calls/threads.rs"]
 mod threads;
@@ -24,3 +26,4 @@ mod routed;
 #[cfg(feature = "tls")]
 mod sealed;
 mod streams;
+mod upgrade;
