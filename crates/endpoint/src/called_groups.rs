@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use petasos_base::Time;
-use petasos_control::{ASKED_MAX, AttachGrant, AttachParams, DataAddress, Epoch};
+use petasos_control::{ASKED_MAX, AttachGrant, AttachParams, DataAddress};
 
 use crate::core::Context;
 use crate::endpoint::Endpoint;
 use crate::enrolment::{Ended, EnrolmentId, Grant, Granted, Inbox, MemberRequest, News, Reminder};
 use crate::error::SessionError;
 use crate::group_members::{
-    AtRouter, Attached, CalledGroup, EPOCH_OVER, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError,
-    OUTLIVE, OUTLIVE_ENDED, Places, ROUTERS_AFTER, WORN_AFTER,
+    AtRouter, Attached, CalledGroup, GROUPS_MAX, GroupConfig, GroupId, GroupOpenError, OUTLIVE,
+    OUTLIVE_ENDED, Places, ROUTERS_AFTER, WORN_AFTER,
 };
 use crate::mail::{Command, Enrolment, GroupCommand};
 use crate::router_list::{
@@ -252,37 +252,6 @@ impl<S> Endpoint<S> {
             self.on_attachment_ended(group, enrolment, ended);
         }
         self.use_best(group);
-    }
-
-    fn on_called_epoch(
-        &mut self,
-        group: GroupId,
-        (enrolment, session): (EnrolmentId, SessionId),
-        epoch: &Epoch,
-    ) {
-        if epoch.binds_anew {
-            return self.bind_anew(group, enrolment);
-        }
-        match self.set_group_epoch(session, epoch) {
-            Ok(()) => self.remind(enrolment, Reminder::EpochOver(epoch.number), EPOCH_OVER),
-            // First packets keep to the one before, and are refused once that is over.
-            Err(error) => tracing::debug!(epoch = epoch.number, %error, "a router's epoch"),
-        }
-    }
-
-    /// The table of methods is another one by now (RT31). What was bound for this attachment holds
-    /// in the epoch before, to which it keeps; calls bind anew for another, which is asked for.
-    fn bind_anew(&mut self, group: GroupId, enrolment: EnrolmentId) {
-        let now = self.cx.core.now;
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
-        let Some(attached) = at.attached_by(enrolment) else { return };
-        let router = attached.router;
-        if core::mem::replace(&mut attached.is_outdated, true) {
-            return;
-        }
-        // A router that says so again and again is asked less and less often.
-        let after = at.routers.get_mut(router).map(|entry| entry.note_outdated(now));
-        self.ask_to_attach(group, router, after.unwrap_or_default());
     }
 
     fn on_attached(&mut self, group: GroupId, enrolment: EnrolmentId, granted: Granted) {

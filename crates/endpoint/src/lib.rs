@@ -42,6 +42,7 @@ mod attach;
 mod backend;
 pub mod by_hand;
 mod call;
+mod called_epochs;
 mod called_groups;
 mod config;
 mod congestion;

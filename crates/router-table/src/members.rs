@@ -32,9 +32,9 @@ impl Members {
     /// There are too many versions. Nothing was added.
     pub(crate) fn add(&mut self, member: u64, mut answers: Vec<Answer>) -> Result<(), String> {
         answers.iter_mut().for_each(|answer| self.share(answer));
-        for at in 0..answers.len() {
+        for (at, answer) in answers.iter().enumerate() {
             let versions = self.versions(at);
-            let is_known = versions.iter().any(|it| it.hash == answers[at].hash);
+            let is_known = versions.iter().any(|it| it.hash == answer.hash);
             if versions.len() >= VERSIONS_MAX && !is_known {
                 let why = "versions of a service among the group's workers: end older ones first";
                 return Err(format!("there are {VERSIONS_MAX} {why}"));

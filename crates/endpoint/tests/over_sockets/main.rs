@@ -14,6 +14,7 @@ mod control_peers;
 mod ending;
 mod external;
 mod group_desk;
+mod group_hostile;
 mod group_members;
 mod group_origin;
 mod group_places;

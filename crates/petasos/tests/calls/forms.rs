@@ -8,7 +8,7 @@ use crate::flow::generated::{FlowClient, FlowServer};
 use crate::greeter::generated as older;
 use crate::versions::{Friendly, newer, older_name, other};
 use petasos::rt::Service;
-use petasos::{Channel, Code, Codec, Loop, LoopConfig};
+use petasos::{Channel, Code, Codec, Loop, LoopConfig, Request};
 
 /// Runs `calls` in a loop that serves `service`, over a channel to it.
 fn with<F: Future>(service: impl Service, calls: impl FnOnce(Channel) -> F) -> F::Output {
