@@ -165,7 +165,7 @@ fn leave(input: &mut Input<'_>) -> Leave {
 }
 
 fn epoch(input: &mut Input<'_>) -> Epoch {
-    Epoch { number: input.u16(), allows_native: true, binds_anew: false, secret: None }
+    Epoch { number: input.u16(), binds_anew: false, secret: None }
 }
 
 fn active(input: &mut Input<'_>) -> Active {

@@ -64,7 +64,7 @@ fn epoch(number: u16, cipher: Option<Cipher>, client: Option<u32>) -> Epoch {
         None => Secret::new([number as u8; 32]),
         Some(client) => Secret::new(*group_secret(number).client(client).bytes()),
     });
-    Epoch { number, allows_native: false, binds_anew: false, secret }
+    Epoch { number, binds_anew: false, secret }
 }
 
 fn group_secret(number: u16) -> GroupSecret {

@@ -20,7 +20,7 @@ const TURN: Duration = Duration::from_micros(10);
 pub const ECHO: u16 = 1;
 
 fn epoch() -> Epoch {
-    Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
+    Epoch { number: 0, binds_anew: false, secret: None }
 }
 
 fn at(io: &impl PacketIo) -> DataAddress {

@@ -58,14 +58,15 @@ impl Versions {
         &self.told
     }
 
-    /// There is another version. Returns whether it waits for the next epoch.
+    /// There is another version. Returns whether the next epoch is waited for.
     pub(crate) fn change(&mut self, change: Change) -> bool {
+        let is_urgent = change.is_urgent && !change.is_first;
         if change.is_first {
             self.told = Arc::new(WholeTable::of(&change));
-            return false;
+        } else {
+            self.next = Some(change).filter(|it| it.version > self.told.version);
         }
-        self.next = Some(change);
-        true
+        is_urgent
     }
 
     /// An epoch begins, the `begun`th: a version that has waited for it does so, too.
@@ -200,7 +201,7 @@ mod tests {
     }
 
     fn change(version: u64, services: Vec<TableService>) -> Change {
-        Change { version, services: services.into(), is_first: version == 1 }
+        Change { version, services: services.into(), is_first: version == 1, is_urgent: true }
     }
 
     fn table_of(version: u64, services: Vec<TableService>) -> Arc<WholeTable> {

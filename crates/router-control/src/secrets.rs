@@ -52,13 +52,13 @@ impl Secrets {
 /// An epoch as workers are told, whose messages are in any encoding but the native.
 pub(crate) fn epoch_of_workers(secrets: Option<&mut Secrets>, number: u16) -> Epoch {
     let secret = secrets.map(|secrets| Secret::new(*secrets.group(number).bytes()));
-    Epoch { number, allows_native: false, binds_anew: false, secret }
+    Epoch { number, binds_anew: false, secret }
 }
 
 /// The same as a client is told, with its own secret.
 pub(crate) fn epoch_of_client(secrets: Option<&mut Secrets>, number: u16, client: u32) -> Epoch {
     let own = |secrets: &mut Secrets| Secret::new(*secrets.group(number).client(client).bytes());
-    Epoch { number, allows_native: false, binds_anew: false, secret: secrets.map(own) }
+    Epoch { number, binds_anew: false, secret: secrets.map(own) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use petasos_call::{Hash, Status};
+use petasos_call::{BindResponse, Hash, Status};
 
 use crate::messages;
 
@@ -19,6 +19,8 @@ pub struct SchemasTooLong;
 pub(crate) struct Answer {
     pub(crate) hash: Hash,
     pub(crate) methods: u16,
+    /// The native layout of the worker (R2); 0: none.
+    pub(crate) layout: u16,
     /// In compact form. Services of one module share it.
     pub(crate) schema: Arc<[u8]>,
 }
@@ -43,9 +45,9 @@ impl Answers {
     /// Nothing was added, since too much would be.
     pub fn push(&mut self, message: &[u8]) -> Result<(), SchemasTooLong> {
         let answer = match messages::read_answer(message) {
-            Ok(answer) => {
-                let schema = self.shared(answer.schema)?;
-                Ok(Answer { hash: answer.hash, methods: answer.methods, schema })
+            Ok(BindResponse { hash, methods, layout, schema, .. }) => {
+                let schema = self.shared(schema)?;
+                Ok(Answer { hash, methods, layout, schema })
             }
             Err(status) => Err(status),
         };
@@ -84,7 +86,7 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    use petasos_call::{BindResponse, CodecSet};
+    use petasos_call::CodecSet;
 
     use super::*;
 

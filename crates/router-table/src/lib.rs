@@ -43,5 +43,5 @@ mod version;
 pub use answers::{Answers, SchemasTooLong};
 pub use names::{NAME_BYTES_MAX, NamesError, SERVICES_MAX, TableService};
 pub use server::{BindServer, BindServerError};
-pub use table::{Change, Judged, Table};
+pub use table::{Change, JudgeError, Judged, Table};
 pub use verdict::{Judge, Membership, News, RefuseReason, Verdict};

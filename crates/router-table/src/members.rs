@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use petasos_call::Hash;
+
 use crate::answers::Answer;
 
 /// The most bytes of the schemas of all workers. What several share counts once.
@@ -63,6 +65,15 @@ impl Members {
         versions
     }
 
+    /// The native layout of the service at this place, if all have the same, and this schema; else
+    /// 0.
+    pub(crate) fn layout(&self, at: usize, hash: Hash) -> u16 {
+        let mut all = self.there.values().map(|answers| &answers[at]);
+        let Some(first) = all.next() else { return 0 };
+        let is_same = |it: &Answer| it.hash == hash && it.layout == first.layout;
+        if is_same(first) && all.all(is_same) { first.layout } else { 0 }
+    }
+
     /// Lets a schema have the bytes of one that is there, if they are the same.
     fn share(&self, answer: &mut Answer) {
         let mut all = self.there.values().flatten();
@@ -85,7 +96,8 @@ mod tests {
     use super::*;
 
     fn answer(version: u8, bytes: usize) -> Answer {
-        Answer { hash: [version; 16], methods: 1, schema: vec![version; bytes].into() }
+        let (hash, schema) = ([version; 16], vec![version; bytes].into());
+        Answer { hash, methods: 1, layout: 0, schema }
     }
 
     #[test]

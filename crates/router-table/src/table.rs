@@ -33,12 +33,43 @@ pub enum Judged {
 /// Another version of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Its number, by which it is committed.
+    /// Its number, by which it is committed. That of the current version: none is to come, since
+    /// another one was taken back.
     pub version: u64,
     /// What workers are to be told.
     pub services: Arc<[TableService]>,
     /// It is the first, and current: there is nobody who has bound by another.
     pub is_first: bool,
+    /// Whether to hurry: otherwise it comes with the next epoch that would begin anyway, and
+    /// another one may come in its place before.
+    pub is_urgent: bool,
+}
+
+/// Why a worker is not a member.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JudgeError {
+    /// It does not fit, for its operator: the first service that does not, and the first field.
+    #[error("{0}")]
+    Incompatible(String),
+    /// Messages are about to be native, or of another schema, and not with it. A later attempt may
+    /// succeed.
+    #[error("the group's table changes: join again")]
+    Changing,
+}
+
+impl From<String> for JudgeError {
+    fn from(why: String) -> JudgeError {
+        JudgeError::Incompatible(why)
+    }
+}
+
+/// The version that is to come.
+#[derive(Debug)]
+struct Next {
+    version: Version,
+    /// Somebody waits for it. Else it is as before, but for messages that become native.
+    is_urgent: bool,
 }
 
 /// See the module's documentation.
@@ -47,7 +78,7 @@ pub struct Table {
     names: Vec<String>,
     /// `None` until a worker was accepted.
     current: Option<Version>,
-    next: Option<Version>,
+    next: Option<Next>,
     members: Members,
     /// Members that wait for the next version.
     waiting: BTreeSet<u64>,
@@ -98,44 +129,67 @@ impl Table {
 
     /// Judges a worker by its answers to a bind of each service, in the order of the names. The
     /// first worker defines the table. One that does not fit defines the next version if nobody
-    /// else is there. `member` is higher than that of all before.
+    /// else is there, and so does one with which messages cannot be native any more. `member` is
+    /// higher than that of all before.
     ///
     /// # Errors
-    /// Why the worker is refused, for its operator: the first service that does not fit, and the
-    /// first field. Nothing has changed then.
-    pub fn judge(&mut self, member: u64, answers: &Answers) -> Result<Judged, String> {
+    /// See [`JudgeError`]. Nothing has changed then.
+    pub fn judge(&mut self, member: u64, answers: &Answers) -> Result<Judged, JudgeError> {
         let answers = self.answered(answers)?;
         let mut reader = Reader::default();
+        self.take_back();
         let Some(current) = &self.current else {
-            let first = self.version_of(&mut reader, &answers)?;
-            self.members.add(member, answers)?;
-            self.change = Some(Change { is_first: true, ..change_to(&first) });
-            self.current = Some(first);
-            return Ok(Judged::Member);
+            return Ok(self.define(&mut reader, member, answers)?);
         };
         let fits = current.compare(&mut reader, &self.names, &answers);
-        if let Some(next) = &self.next {
+        let layouts = current.layouts_with(&answers);
+        if let Some(Next { version: next, .. }) = &self.next {
             next.compare(&mut reader, &self.names, &answers)?;
+            if next.layouts_with(&answers) != next.layouts {
+                return Err(JudgeError::Changing);
+            }
         }
         let is_alone = self.waiting.len() == self.members.len();
-        match fits {
-            Ok(()) => {
+        let next = match fits {
+            Ok(()) if layouts == current.layouts => {
                 self.members.add(member, answers)?;
-                Ok(Judged::Member)
+                return Ok(Judged::Member);
             }
-            Err(why) if !is_alone => Err(why),
-            Err(_) => {
-                if self.next.is_none() {
-                    let next = self.version_of(&mut reader, &answers)?;
-                    self.members.add(member, answers)?;
-                    self.come(next);
-                } else {
-                    self.members.add(member, answers)?;
-                }
-                self.waiting.insert(member);
-                Ok(Judged::Waits)
-            }
+            Err(why) if !is_alone => return Err(why.into()),
+            _ if self.next.is_some() => None,
+            Ok(()) => Some((current.schemas.clone(), layouts)),
+            Err(_) => Some(self.schemas_of(&mut reader, &answers)?),
+        };
+        let next = next.map(|next| self.numbered(next)).transpose()?;
+        self.members.add(member, answers)?;
+        if let Some(version) = next {
+            self.come(Next { version, is_urgent: true });
         }
+        self.waiting.insert(member);
+        Ok(Judged::Waits)
+    }
+
+    /// The next version does not come if nobody waits for it: workers with which messages cannot be
+    /// native would have to wait for it.
+    fn take_back(&mut self) {
+        if self.next.take_if(|next| !next.is_urgent).is_some() {
+            self.change = self.current.as_ref().map(|current| change_to(current, false));
+        }
+    }
+
+    /// The first worker is there, and this is its table.
+    fn define(
+        &mut self,
+        reader: &mut Reader,
+        member: u64,
+        answers: Vec<Answer>,
+    ) -> Result<Judged, String> {
+        let schemas = self.schemas_of(reader, &answers)?;
+        let first = self.numbered(schemas)?;
+        self.members.add(member, answers)?;
+        self.change = Some(Change { is_first: true, ..change_to(&first, true) });
+        self.current = Some(first);
+        Ok(Judged::Member)
     }
 
     /// A member, or one that was judged, is gone.
@@ -148,11 +202,13 @@ impl Table {
     /// once nobody has the current one. It is then that of who came last, of those whose callers
     /// understand all.
     pub fn take_change(&mut self) -> Option<Change> {
-        if self.next.is_none()
-            && let Some(schemas) = self.followed()
+        if self.next.as_ref().is_none_or(|next| !next.is_urgent)
+            && let Some(followed) = self.followed()
+            && !self.next.as_ref().is_some_and(|next| next.version.is(&followed))
         {
-            match self.numbered(schemas) {
-                Ok(next) => self.come(next),
+            let is_urgent = !self.current.as_ref().is_some_and(|it| it.has_schemas(&followed.0));
+            match self.numbered(followed) {
+                Ok(version) => self.come(Next { version, is_urgent }),
                 Err(why) => tracing::warn!(why, "the group's table does not follow its workers"),
             }
         }
@@ -162,17 +218,17 @@ impl Table {
     /// Lets clients bind from the version with this number, if it is to come. Returns the members
     /// that have waited for it.
     pub fn commit(&mut self, version: u64) -> BTreeSet<u64> {
-        match self.next.take_if(|next| next.number <= version) {
+        match self.next.take_if(|next| next.version.number <= version) {
             Some(next) => {
-                self.current = Some(next);
+                self.current = Some(next.version);
                 core::mem::take(&mut self.waiting)
             }
             None => BTreeSet::new(),
         }
     }
 
-    fn come(&mut self, next: Version) {
-        self.change = Some(change_to(&next));
+    fn come(&mut self, next: Next) {
+        self.change = Some(change_to(&next.version, next.is_urgent));
         self.next = Some(next);
     }
 
@@ -189,25 +245,29 @@ impl Table {
         .collect()
     }
 
-    /// The version of which a worker has all schemas.
-    fn version_of(&mut self, reader: &mut Reader, answers: &[Answer]) -> Result<Version, String> {
+    /// The schemas and layouts of a worker.
+    fn schemas_of(
+        &self,
+        reader: &mut Reader,
+        answers: &[Answer],
+    ) -> Result<(Vec<KnownSchema>, Vec<u16>), String> {
         let both = self.names.iter().zip(answers);
         let read = |(name, answer): (&String, &Answer)| {
             reader.read(name, answer).map_err(|why| of_service(name, &why))
         };
         let schemas = both.map(read).collect::<Result<Vec<_>, _>>()?;
-        self.numbered(schemas)
+        Ok((schemas, answers.iter().map(|answer| answer.layout).collect()))
     }
 
-    fn numbered(&mut self, schemas: Vec<KnownSchema>) -> Result<Version, String> {
+    fn numbered(&mut self, schemas: (Vec<KnownSchema>, Vec<u16>)) -> Result<Version, String> {
         let number = self.versions + 1;
         let version = Version::new(number, &self.names, schemas, &mut self.numbers)?;
         self.versions = number;
         Ok(version)
     }
 
-    /// The schemas that the members have by now, if they are others than the current.
-    fn followed(&self) -> Option<Vec<KnownSchema>> {
+    /// The schemas and layouts that the members have by now, if they are others than the current.
+    fn followed(&self) -> Option<(Vec<KnownSchema>, Vec<u16>)> {
         let current = self.current.as_ref()?;
         let mut reader = Reader::default();
         let schema = |(at, known): (usize, &KnownSchema)| {
@@ -220,7 +280,14 @@ impl Table {
                 .unwrap_or_else(|| known.clone())
         };
         let schemas: Vec<_> = current.schemas.iter().enumerate().map(schema).collect();
-        (!current.has_schemas(&schemas)).then_some(schemas)
+        if self.members.len() == 0 {
+            return None;
+        }
+        let hashes = schemas.iter().map(|known| known.service().hash().to_bytes());
+        let layouts: Vec<_> =
+            hashes.enumerate().map(|(at, hash)| self.members.layout(at, hash)).collect();
+        let followed = (schemas, layouts);
+        (!current.is(&followed)).then_some(followed)
     }
 }
 
@@ -233,6 +300,11 @@ fn understands_all(reader: &mut Reader, name: &str, of: &[&Answer]) -> Option<Kn
     })
 }
 
-fn change_to(version: &Version) -> Change {
-    Change { version: version.number, services: version.services.clone(), is_first: false }
+fn change_to(version: &Version, is_urgent: bool) -> Change {
+    Change {
+        version: version.number,
+        services: version.services.clone(),
+        is_first: false,
+        is_urgent,
+    }
 }

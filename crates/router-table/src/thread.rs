@@ -10,7 +10,7 @@ use petasos_endpoint::{Completion, Context, Endpoint, Mailbox, Payload, Request,
 
 use crate::judging::{Judging, PATIENCE, Stage, UnderWay};
 use crate::messages;
-use crate::table::{Judged, Table};
+use crate::table::{JudgeError, Judged, Table};
 use crate::verdict::{Command, Membership, News, Question, RefuseReason, Verdict, Verdicts};
 
 /// The number of bind (R1).
@@ -211,7 +211,7 @@ impl BindThread {
         }
         let Some(service) = state.table.names().get(worker.answers.len()) else {
             let judged = state.table.judge(ticket, &worker.answers);
-            return Some(judged.map_err(|detail| (RefuseReason::Incompatible, detail)));
+            return Some(judged.map_err(|error| (reason_of(&error), error.to_string())));
         };
         if let Err(error) = ask(cx, (ticket, worker), service) {
             let detail = format!("the router could not ask the worker at {address}: {error}");
@@ -242,6 +242,13 @@ impl BindThread {
 
     fn refuse(&self, ticket: u64, reason: RefuseReason, detail: String) {
         self.verdicts.post(News::Judged(ticket, Verdict::Refused { reason, detail }));
+    }
+}
+
+fn reason_of(error: &JudgeError) -> RefuseReason {
+    match error {
+        JudgeError::Incompatible(_) => RefuseReason::Incompatible,
+        JudgeError::Changing => RefuseReason::Overloaded,
     }
 }
 

@@ -82,7 +82,7 @@ pub enum RefuseReason {
     Incompatible,
     /// It could not be dialled, or has not answered in time.
     NotAnswered,
-    /// Too many workers are being asked; a later attempt may succeed.
+    /// Too many workers are being asked, or the table changes; a later attempt may succeed.
     Overloaded,
 }
 

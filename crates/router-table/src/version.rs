@@ -13,10 +13,6 @@ use crate::answers::Answer;
 use crate::known::{KnownSchema, Reader};
 use crate::names::{NAME_BYTES_MAX, TableService, of_service};
 
-/// Members of a group exchange protobuf: nobody knows beforehand which worker gets a request, so
-/// the native encoding would need that all have the same schema.
-const NO_LAYOUT: u16 = 0;
-
 /// Number 0 is bind itself (R1).
 const FIRST: u16 = 1;
 
@@ -56,6 +52,9 @@ pub(crate) struct Version {
     pub(crate) number: u64,
     /// In the order of the names.
     pub(crate) schemas: Vec<KnownSchema>,
+    /// The native layouts of the services: those of all members, which have these very schemas, as
+    /// nobody knows beforehand which worker gets a request. 0: they exchange protobuf.
+    pub(crate) layouts: Vec<u16>,
     pub(crate) services: Arc<[TableService]>,
 }
 
@@ -67,7 +66,7 @@ impl Version {
     pub(crate) fn new(
         number: u64,
         names: &[String],
-        schemas: Vec<KnownSchema>,
+        (schemas, layouts): (Vec<KnownSchema>, Vec<u16>),
         numbers: &mut Numbers,
     ) -> Result<Version, String> {
         let mut services = Vec::with_capacity(names.len());
@@ -85,7 +84,7 @@ impl Version {
             })?;
             services.push(TableService { name: name.clone(), first, methods });
         }
-        Ok(Version { number, schemas, services: services.into() })
+        Ok(Version { number, schemas, layouts, services: services.into() })
     }
 
     /// R2: the answer to a bind of the service at this place.
@@ -93,7 +92,7 @@ impl Version {
         let (known, service) = (&self.schemas[at], &self.services[at]);
         let hash = known.service().hash().to_bytes();
         BindResponse {
-            layout: NO_LAYOUT,
+            layout: self.layouts[at],
             codecs: CodecSet::IDENTITY,
             hash,
             first: service.first,
@@ -118,7 +117,23 @@ impl Version {
         Ok(())
     }
 
-    /// Whether another version has the same schemas.
+    /// The layouts that this version can have with a worker as a member, too: those that are its
+    /// own.
+    pub(crate) fn layouts_with(&self, answers: &[Answer]) -> Vec<u16> {
+        let hash = |at: usize| self.schemas[at].service().hash().to_bytes();
+        let own = |(at, answer): (usize, &Answer)| {
+            let is_own = answer.hash == hash(at) && answer.layout == self.layouts[at];
+            if is_own { answer.layout } else { 0 }
+        };
+        answers.iter().enumerate().map(own).collect()
+    }
+
+    /// Whether it has these schemas and layouts.
+    pub(crate) fn is(&self, (schemas, layouts): &(Vec<KnownSchema>, Vec<u16>)) -> bool {
+        self.has_schemas(schemas) && self.layouts == *layouts
+    }
+
+    /// Whether it has these schemas.
     pub(crate) fn has_schemas(&self, schemas: &[KnownSchema]) -> bool {
         let hash = |known: &KnownSchema| known.service().hash();
         self.schemas.iter().map(hash).eq(schemas.iter().map(hash))

@@ -6,7 +6,8 @@ use petasos_call::{
     Status, read_tail, split,
 };
 use petasos_router_table::{
-    Answers, Change, Judged, NAME_BYTES_MAX, NamesError, SERVICES_MAX, Table, TableService,
+    Answers, Change, JudgeError, Judged, NAME_BYTES_MAX, NamesError, SERVICES_MAX, Table,
+    TableService,
 };
 use petasos_schema::{Options, Schema};
 
@@ -66,15 +67,39 @@ impl World {
 
     /// Judges a worker with the schemas of a file. Gives its ticket.
     fn join(&mut self, file: &str) -> Result<(u64, Judged), String> {
-        self.tickets += 1;
-        let judged = self.table.judge(self.tickets, &answers(file))?;
-        Ok((self.tickets, judged))
+        self.join_with(file, 1).map_err(|error| error.to_string())
     }
 
     fn member(&mut self, file: &str) -> u64 {
         let (ticket, judged) = self.join(file).unwrap();
         assert_eq!(judged, Judged::Member, "{file}");
         ticket
+    }
+
+    /// The same, with a native layout.
+    fn join_with(&mut self, file: &str, layout: u16) -> Result<(u64, Judged), JudgeError> {
+        self.tickets += 1;
+        let judged = self.table.judge(self.tickets, &answers_with(file, layout))?;
+        Ok((self.tickets, judged))
+    }
+
+    /// The native layouts with which clients bind both services.
+    fn layouts(&self) -> [u16; 2] {
+        [CART, STOCK].map(|it| bound(&self.table, it, Hash::default()).unwrap().0.layout)
+    }
+
+    /// A worker that waits for the version that comes because of it.
+    fn waits(&mut self, file: &str) -> Change {
+        let (_, judged) = self.join(file).unwrap();
+        assert_eq!(judged, Judged::Waits, "{file}");
+        self.table.take_change().unwrap()
+    }
+
+    /// A member with which messages are not native any more.
+    fn foreign(&mut self, file: &str) -> u64 {
+        let change = self.waits(file);
+        assert_eq!(self.table.commit(change.version).len(), 1);
+        self.tickets
     }
 
     /// The first number and the methods of a service, as clients bind it.
@@ -100,8 +125,14 @@ fn numbers(services: &[TableService]) -> Vec<(&str, u16)> {
 }
 
 fn answers(file: &str) -> Answers {
+    answers_with(file, 1)
+}
+
+/// Of a worker with this native layout.
+fn answers_with(file: &str, layout: u16) -> Answers {
     let schema = schema(file);
-    answers_of(&[CART, STOCK].map(|service| answer_that(&schema, service, |_| {})))
+    let answer = |service| answer_that(&schema, service, |it| it.layout = layout);
+    answers_of(&[CART, STOCK].map(answer))
 }
 
 /// What a client is answered.
@@ -139,7 +170,7 @@ fn rt31_the_first_worker_defines_the_table_and_clients_bind_from_it() {
     let hash = first.service_by_name(STOCK).unwrap().1.hash().to_bytes();
     let (answer, compact) = bound(&table, STOCK, Hash::default()).unwrap();
     assert_eq!((answer.first, answer.methods, answer.hash), (3, 1, hash));
-    assert_eq!((answer.layout, answer.codecs), (0, CodecSet::IDENTITY), "whichever worker");
+    assert_eq!((answer.layout, answer.codecs), (1, CodecSet::IDENTITY), "whichever worker");
     assert_eq!(compact, first.encode());
     let (_, compact) = bound(&table, STOCK, hash).unwrap();
     assert!(compact.is_empty(), "the client has it");
@@ -147,14 +178,80 @@ fn rt31_the_first_worker_defines_the_table_and_clients_bind_from_it() {
 }
 
 #[test]
-fn rt31_workers_that_the_groups_callers_understand_fit_and_change_nothing() {
+fn rt31_workers_that_the_groups_callers_understand_fit_and_change_no_number() {
     let (mut world, _, _) = World::first("first.proto");
+    world.member("first.proto");
+    assert_eq!(world.table.take_change(), None);
     let before = bound(&world.table, CART, Hash::default()).unwrap();
-    for file in ["first.proto", "newer.proto"] {
-        world.member(file);
-        assert_eq!(world.table.take_change(), None, "{file}: the first one is there");
-        assert_eq!(bound(&world.table, CART, Hash::default()).unwrap(), before, "{file}");
+    let change = world.waits("newer.proto");
+    assert_eq!(world.table.commit(change.version).len(), 1);
+    let after = bound(&world.table, CART, Hash::default()).unwrap();
+    assert_eq!(after, (BindResponse { layout: 0, ..before.0 }, before.1));
+    world.member("newer.proto");
+    assert_eq!(world.table.take_change(), None, "the first ones are there");
+}
+
+#[test]
+fn rt31_messages_are_native_while_all_have_the_very_same_schema_and_layout() {
+    let (mut world, _, _) = World::first("first.proto");
+    assert_eq!(world.layouts(), [1, 1]);
+    // `Stock` is the same in both.
+    let change = world.waits("newer.proto");
+    assert!(change.is_urgent);
+    assert_eq!(world.layouts(), [1, 1], "clients know nothing yet");
+    let newer = world.tickets;
+    assert_eq!(world.table.commit(change.version).into_iter().collect::<Vec<_>>(), [newer]);
+    assert_eq!(world.layouts(), [0, 1]);
+    // With that one gone `Cart` may be native again, when there is time.
+    world.table.leave(newer);
+    let change = world.table.take_change().expect("all are the same");
+    assert!(!change.is_urgent);
+    assert_eq!(world.table.take_change(), None, "it is said once");
+    world.table.commit(change.version);
+    assert_eq!(world.layouts(), [1, 1]);
+    // Another layout, or none, is as bad as another schema.
+    for layout in [2, 0] {
+        let (other, judged) = world.join_with("first.proto", layout).unwrap();
+        assert_eq!(judged, Judged::Waits, "{layout}");
+        let change = world.table.take_change().expect("it has another layout");
+        world.table.commit(change.version);
+        assert_eq!(world.layouts(), [0, 0], "{layout}");
+        world.table.leave(other);
+        let change = world.table.take_change().expect("all are the same");
+        world.table.commit(change.version);
     }
+}
+
+#[test]
+fn rt31_nobody_waits_for_messages_to_become_native() {
+    let (mut world, _, _) = World::first("first.proto");
+    let change = world.waits("newer.proto");
+    let newer = world.tickets;
+    world.table.commit(change.version);
+    world.table.leave(newer);
+    let native = world.table.take_change().expect("all are the same");
+    // It comes back before that has begun: at once, and the version does not come.
+    world.member("newer.proto");
+    let back = world.table.take_change().expect("the version was taken back");
+    assert_eq!(back.version, change.version, "the current one");
+    assert!(world.table.commit(native.version).is_empty());
+    assert_eq!(world.layouts(), [0, 1]);
+}
+
+#[test]
+fn rt31_who_does_not_fit_the_version_that_comes_joins_after_it() {
+    let (mut world, first, _) = World::first("first.proto");
+    let change = world.waits("newer.proto");
+    world.table.commit(change.version);
+    world.table.leave(first);
+    let change = world.table.take_change().expect("nobody has the first schema");
+    // It understands what comes, but not as native messages.
+    let refused = world.join_with("newer.proto", 2).unwrap_err();
+    assert_eq!(refused, JudgeError::Changing);
+    world.table.commit(change.version);
+    assert_eq!(world.layouts(), [1, 1]);
+    let (_, judged) = world.join_with("newer.proto", 2).unwrap();
+    assert_eq!(judged, Judged::Waits);
 }
 
 #[test]
@@ -169,7 +266,7 @@ fn rt31_workers_that_do_not_fit_are_refused_with_the_first_service_and_field() {
         let why = world.join(file).unwrap_err();
         assert!(parts.iter().all(|part| why.contains(part)), "{file}: {why}");
     }
-    world.member("newer.proto");
+    world.foreign("newer.proto");
     assert_eq!(world.table.take_change(), None);
     // What is newer where it has come first is wanted of all.
     let (mut world, _, _) = World::first("newer.proto");
@@ -180,7 +277,7 @@ fn rt31_workers_that_do_not_fit_are_refused_with_the_first_service_and_field() {
 #[test]
 fn rt31_the_table_follows_once_nobody_has_its_schema_and_clients_once_workers_know() {
     let (mut world, first, _) = World::first("first.proto");
-    let newer = world.member("newer.proto");
+    let newer = world.foreign("newer.proto");
     assert_eq!(world.table.take_change(), None);
     world.table.leave(first);
     let change = world.table.take_change().expect("nobody has the first schema");
@@ -210,7 +307,7 @@ fn rt31_the_table_follows_once_nobody_has_its_schema_and_clients_once_workers_kn
 fn rt31_the_table_keeps_to_what_callers_of_all_workers_understand() {
     let (mut world, first, _) = World::first("fewer.proto");
     // Both have more than the table: one has `Clear`, the other `Buy` as well.
-    world.member("newer.proto");
+    world.foreign("newer.proto");
     world.member("first.proto");
     world.table.leave(first);
     let change = world.table.take_change().expect("nobody has the first schema");
@@ -277,7 +374,8 @@ fn rt31_a_first_worker_that_is_refused_defines_nothing() {
     let others = answer_that(&schema, STOCK, |it| it.schema = &it.schema[..it.schema.len() - 1]);
     let cases = [unknown, wrong_hash, wrong_count, no_schema, others, vec![], vec![0xff; 3000]];
     for (at, answer) in cases.into_iter().enumerate() {
-        let why = table.judge(at as u64, &answers_of(&[cart.clone(), answer])).unwrap_err();
+        let why =
+            table.judge(at as u64, &answers_of(&[cart.clone(), answer])).unwrap_err().to_string();
         assert!(why.contains("`shop.Stock`"), "{at}: {why}");
         assert_eq!(bound(&table, CART, Hash::default()).unwrap_err().code(), Code::Unavailable);
     }
@@ -294,7 +392,7 @@ fn rt31_a_lie_about_an_equal_hash_is_found() {
     let hash = schema("first.proto").service_by_name(CART).unwrap().1.hash().to_bytes();
     let stock = answer_that(&schema("first.proto"), STOCK, |_| {});
     let lie = answer_that(&schema("changed.proto"), CART, |it| it.hash = hash);
-    let why = world.table.judge(2, &answers_of(&[lie, stock.clone()])).unwrap_err();
+    let why = world.table.judge(2, &answers_of(&[lie, stock.clone()])).unwrap_err().to_string();
     assert!(why.contains("not the one that it names"), "{why}");
     let lie = answer_that(&schema("first.proto"), CART, |it| it.methods = 1);
     assert!(world.table.judge(3, &answers_of(&[lie, stock])).is_err());

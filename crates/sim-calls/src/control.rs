@@ -378,7 +378,7 @@ fn join(world: &mut World<Program>, plane: u32, joining: &MemberJoin) -> (JoinGr
 }
 
 fn epoch() -> Epoch {
-    Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
+    Epoch { number: 0, binds_anew: false, secret: None }
 }
 
 fn own_address(io: &MemoryIo) -> SocketAddr {

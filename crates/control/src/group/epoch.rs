@@ -8,7 +8,6 @@ use super::{check_client, read_flags};
 use crate::Malformed;
 use crate::fields::{Reader, Write};
 
-const FLAG_NATIVE: u8 = 1;
 const FLAG_BIND_ANEW: u8 = 2;
 /// In the place of a client's number: the epoch is for workers.
 const TO_WORKERS: u32 = u32::MAX;
@@ -80,8 +79,6 @@ impl fmt::Debug for Secret {
 pub struct Epoch {
     /// Its number, counting up modulo [`EPOCHS`].
     pub number: u16,
-    /// Whether native encoding may be used.
-    pub allows_native: bool,
     /// Whether numbers of methods have to be bound anew (RT31).
     pub binds_anew: bool,
     /// What keys come from; `None` in a group that is not sealed.
@@ -93,8 +90,7 @@ impl Epoch {
     pub(super) fn write(&self, client: Option<u32>, out: &mut Vec<u8>) {
         out.put_u32(client.unwrap_or(TO_WORKERS));
         out.put_u16(self.number);
-        let native = if self.allows_native { FLAG_NATIVE } else { 0 };
-        out.put_u8(native | if self.binds_anew { FLAG_BIND_ANEW } else { 0 });
+        out.put_u8(if self.binds_anew { FLAG_BIND_ANEW } else { 0 });
         if let Some(secret) = &self.secret {
             out.extend_from_slice(&secret.0);
         }
@@ -111,10 +107,9 @@ impl Epoch {
         };
         client.map_or(Ok(()), check_client)?;
         let number = checked_number(reader.u16()?)?;
-        let flags = read_flags(reader, FLAG_NATIVE | FLAG_BIND_ANEW)?;
+        let flags = read_flags(reader, FLAG_BIND_ANEW)?;
         let secret = is_sealed.then(|| reader.array().map(Secret)).transpose()?;
-        let (allows_native, binds_anew) = (flags & FLAG_NATIVE != 0, flags & FLAG_BIND_ANEW != 0);
-        Ok((client, Epoch { number, allows_native, binds_anew, secret }))
+        Ok((client, Epoch { number, binds_anew: flags & FLAG_BIND_ANEW != 0, secret }))
     }
 
     pub(super) fn validate(&self, is_sealed: bool) -> Result<(), Malformed> {

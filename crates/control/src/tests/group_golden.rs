@@ -22,7 +22,7 @@ pub(super) fn attach() -> AttachParams {
 }
 
 pub(super) fn epoch(number: u16) -> Epoch {
-    Epoch { number, allows_native: true, binds_anew: false, secret: None }
+    Epoch { number, binds_anew: false, secret: None }
 }
 
 pub(super) fn attached(client: u32) -> AttachGrant {
@@ -86,7 +86,7 @@ fn rt33_attach_and_attached() {
     golden(
         GroupMessage::Attached { attach_id: 7, result: Ok(attached(0x5_1234)) },
         "2700 10 01  0700000000000000 00 34120500 f1debc0a 8005 00010000 00 00
-         34120500 0700 01  2143 04 0a010203",
+         34120500 0700 00  2143 04 0a010203",
     );
     let sealed = AttachGrant {
         has_no_window: true,
@@ -98,7 +98,7 @@ fn rt33_attach_and_attached() {
         GroupMessage::Attached { attach_id: 7, result: Ok(sealed) },
         &format!(
             "4700 10 01  0700000000000000 00 34120500 f1debc0a 8005 00010000 01 02
-             34120500 bc0a 03 {SECRET_HEX}  2143 04 0a010203"
+             34120500 bc0a 02 {SECRET_HEX}  2143 04 0a010203"
         ),
     );
     golden(
@@ -116,7 +116,7 @@ fn rt34_join_and_joined() {
     golden(
         GroupMessage::Joined { join_id: 7, result: Ok(joined(300)) },
         "4000 12 01  0700000000000000 00 2c01 05000000 67452301 9a78563412 8005 00080000
-         204e0000 d0070000 204e0000 00  ffffffff 0700 01  2143 04 0a010203 2243 04 0a010203",
+         204e0000 d0070000 204e0000 00  ffffffff 0700 00  2143 04 0a010203 2243 04 0a010203",
     );
     let detail = Text::new("no");
     let refusal = Refusal { code: RefuseCode::IncompatibleParameters, detail };
@@ -158,11 +158,11 @@ fn rt36_what_a_router_tells() {
         told(Told::Clients(vec![known, gone])),
         "1400 15 01  34120500 01 0800 0300 612e62 0100 63  02000000 00",
     );
-    golden(told(Told::Epoch { client: None, epoch: epoch(7) }), "0700 16 01  ffffffff 0700 01");
+    golden(told(Told::Epoch { client: None, epoch: epoch(7) }), "0700 16 01  ffffffff 0700 00");
     let sealed = Epoch { secret: Some(Secret::new(SECRET)), ..epoch(8) };
     golden(
         told(Told::Epoch { client: Some(3), epoch: sealed }),
-        &format!("2700 16 01  03000000 0800 01 {SECRET_HEX}"),
+        &format!("2700 16 01  03000000 0800 00 {SECRET_HEX}"),
     );
     golden(GroupMessage::EpochHeard { epoch: 7 }, "0200 17 01  0700");
     let active = Active { is_active: true, term: 9 };

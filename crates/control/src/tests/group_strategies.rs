@@ -24,10 +24,9 @@ fn name() -> impl Strategy<Value = Text<NAME_MAX>> {
 }
 
 pub(super) fn epoch(sealed: bool) -> impl Strategy<Value = Epoch> {
-    let parts = (0..EPOCHS, any::<bool>(), any::<bool>(), any::<[u8; 32]>());
-    parts.prop_map(move |(number, allows_native, binds_anew, secret)| Epoch {
+    let parts = (0..EPOCHS, any::<bool>(), any::<[u8; 32]>());
+    parts.prop_map(move |(number, binds_anew, secret)| Epoch {
         number,
-        allows_native,
         binds_anew,
         secret: sealed.then(|| Secret::new(secret)),
     })

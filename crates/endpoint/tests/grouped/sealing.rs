@@ -11,7 +11,7 @@ use super::{CLIENT, Grouped, Member};
 /// An epoch as workers are told.
 pub fn epoch_of_workers(number: u16, cipher: Option<Cipher>) -> Epoch {
     let secret = cipher.map(|_| Secret::new([number as u8; 32]));
-    Epoch { number, allows_native: false, binds_anew: false, secret }
+    Epoch { number, binds_anew: false, secret }
 }
 
 /// The same epoch as the client is told.

@@ -128,7 +128,7 @@ impl Router {
 }
 
 pub fn epoch(number: u16) -> Epoch {
-    Epoch { number, allows_native: false, binds_anew: false, secret: None }
+    Epoch { number, binds_anew: false, secret: None }
 }
 
 impl Desk {

@@ -33,7 +33,7 @@ fn data(socket: &UdpSocket) -> DataAddress {
 }
 
 fn epoch() -> Epoch {
-    Epoch { number: 0, allows_native: false, binds_anew: false, secret: None }
+    Epoch { number: 0, binds_anew: false, secret: None }
 }
 
 fn endpoint<S>(state: S) -> Endpoint<S> {

@@ -42,7 +42,7 @@ const SECRET: [u8; 32] = [9; 32];
 
 fn epoch(secret: Option<[u8; 32]>) -> Epoch {
     let secret = secret.map(Secret::new);
-    Epoch { number: 0, allows_native: false, binds_anew: false, secret }
+    Epoch { number: 0, binds_anew: false, secret }
 }
 
 impl<C, W> Ends<C, W> {

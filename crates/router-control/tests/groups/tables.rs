@@ -171,14 +171,15 @@ fn rt31_clients_bind_from_the_table_of_the_first_worker() {
         let (_, there) = first.service_by_name(service).expect("it is there");
         assert_eq!((answer.first, answer.methods), (number, methods), "{service}");
         assert_eq!(answer.hash, there.hash().to_bytes());
-        assert_eq!((answer.layout, answer.codecs), (0, CodecSet::IDENTITY));
+        assert_eq!((answer.layout, answer.codecs), (1, CodecSet::IDENTITY));
         assert_eq!(compact, first.encode());
     }
     assert_eq!(binder.bind("a.B").expect_err("nobody serves it").code(), Code::Unimplemented);
     // A newer one joins, and the table stays as long as the first one is there.
     workers.push(worker_of(router.address, "newer.proto"));
     joined(&mut workers, 1);
-    assert_eq!(binder.bind(CART).map(|(answer, _)| answer.methods), Ok(2));
+    let bound = binder.bind(CART).map(|(answer, _)| (answer.methods, answer.layout));
+    assert_eq!(bound, Ok((2, 0)), "messages are native with one of the two only");
     assert_eq!(router.service.refused(), (0, 0));
 }
 
@@ -224,8 +225,9 @@ fn rt31_the_table_follows_its_workers_and_calls_go_on_while_clients_bind_anew() 
         clients.iter().zip(made).all(|(it, made)| it.endpoint.state().answered == made)
     });
     until_bound(&mut binder, &mut workers, (3, 3));
-    // Each has attached once more, and said so when the former was over.
-    assert_eq!(messages(&wire.said(), &[ATTACHED]).len(), 2);
+    // Each has attached once more when messages became protobuf, and once when the table changed.
+    let attached = || messages(&wire.said(), &[ATTACHED]).len();
+    until(&mut clients, &mut workers, |_, _| attached() == 3);
     let operator = router.service.operator();
     until(&mut clients, &mut workers, |_, _| snapshot(&operator).clients == 2);
     // Also those that come now can call.

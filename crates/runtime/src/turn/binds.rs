@@ -5,7 +5,7 @@ use petasos_call::balance::Report;
 use petasos_call::{
     Agreement, BindRequest, CallerSchema, Code, Failure, RequestHead, ResponseHead, Status,
 };
-use petasos_endpoint::{CallError, Completion, Context, SessionId};
+use petasos_endpoint::{CallError, Completion, Context};
 use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::settings::schema_of;
 
@@ -80,7 +80,7 @@ impl Channels {
         let mut bytes = RequestHead::default().to_bytes().to_vec();
         match called {
             Some(called) => {
-                let CallerSchema { layout, hash, .. } = caller_of(called, session.id);
+                let CallerSchema { layout, hash, .. } = schema_of(called);
                 BindRequest { layout, hash, name: called.name() }.write(&mut bytes);
             }
             // A probe on a channel without services. The server refuses it, and its refusal reports
@@ -107,13 +107,6 @@ impl Channels {
         entry.core.handle_probed(index, report, now, rng);
         self.mark_dirty(channel);
     }
-}
-
-/// What a caller says of a service in a session. Workers of a group may have other versions of a
-/// schema than the one that is bound, so nothing is native there (R4, RT31).
-fn caller_of(service: &ServiceRef, session: SessionId) -> CallerSchema {
-    let caller = schema_of(service);
-    if session.is_group() { CallerSchema { layout: 0, ..caller } } else { caller }
 }
 
 /// The status of calls of a service that the channel has let go of, in a session that has not bound
@@ -143,7 +136,7 @@ impl Work<'_> {
             let called = info.as_ref().zip(asked.service).map(|(info, of)| info.service(of));
             let known = called.map(|called| {
                 let called = called.ok_or_else(let_go)?;
-                agreement(&called, &caller_of(&called, asked.session.id), &payload)
+                agreement(&called, &schema_of(&called), &payload)
             });
             free(cx, payload);
             (report, known)

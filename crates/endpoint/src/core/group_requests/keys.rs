@@ -222,7 +222,7 @@ mod tests {
 
     fn epoch(number: u16) -> Epoch {
         let secret = Some(Secret::new([number as u8; 32]));
-        Epoch { number, allows_native: false, binds_anew: false, secret }
+        Epoch { number, binds_anew: false, secret }
     }
 
     fn at(incarnation: u64) -> (RouterProcess, u16) {
