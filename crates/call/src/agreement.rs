@@ -58,6 +58,9 @@ pub struct Agreement {
     first: u16,
     native: Native,
     codecs: CodecSet,
+    /// How many methods are called with messages as they lie and by the caller's own numbers: all,
+    /// or none.
+    usual: u16,
     methods: Methods,
 }
 
@@ -117,7 +120,11 @@ impl Agreement {
             return Err(Malformed::Bind);
         }
         let native = Native::of(caller.layout, answer.layout);
-        Ok(Agreement { first: answer.first, native, codecs: answer.codecs, methods })
+        let usual = match &methods {
+            Methods::Equal(count) if native != Native::Nothing => *count,
+            _ => 0,
+        };
+        Ok(Agreement { first: answer.first, native, codecs: answer.codecs, usual, methods })
     }
 
     /// The codecs that the server accepts.
@@ -125,16 +132,17 @@ impl Agreement {
         self.codecs
     }
 
+    /// The same without usual methods ([`Agreement::usual`]): for calls that need more than a
+    /// number, such as those to groups, which are routed.
+    pub fn without_usual(self) -> Agreement {
+        Agreement { usual: 0, ..self }
+    }
+
     /// The number of a unary method whose requests and responses are native because the schemas
     /// are equal.
     #[inline]
     pub fn usual(&self, index: u16) -> Option<u16> {
-        match self.methods {
-            Methods::Equal(count) if self.native != Native::Nothing && index < count => {
-                Some(self.first + index)
-            }
-            _ => None,
-        }
+        (index < self.usual).then(|| self.first + index)
     }
 
     /// How to call the caller's method with this index.
@@ -273,6 +281,8 @@ mod tests {
             let method = bound.method(0).unwrap();
             assert_eq!((method.native_request, method.native_response), (native, native));
             assert_eq!(bound.usual(0).is_some(), native);
+            assert_eq!(bound.clone().without_usual().usual(0), None);
+            assert_eq!(bound.clone().without_usual().method(0), bound.method(0));
             let streams = method.of_streams();
             let found = (streams.native_request, streams.native_response);
             assert_eq!(found, (native_streams, native_streams), "{mine} {theirs}");

@@ -5,7 +5,7 @@ use petasos_call::balance::Report;
 use petasos_call::{
     Agreement, BindRequest, CallerSchema, Code, Failure, RequestHead, ResponseHead, Status,
 };
-use petasos_endpoint::{CallError, Completion, Context};
+use petasos_endpoint::{CallError, Completion, Context, SessionId};
 use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::settings::schema_of;
 
@@ -121,6 +121,13 @@ fn on_bound(dispatcher: &mut Dispatcher, cx: &mut Context<Dispatcher>, done: Com
     with_work(&mut dispatcher.parts, |work| work.on_bound(cx, done));
 }
 
+/// What a bind's answer means. How a call to a group is routed is a part of it, which the short way
+/// of usual calls leaves out.
+fn agreed(called: &ServiceRef, session: SessionId, answer: &[u8]) -> Result<Agreement, Status> {
+    let agreed = agreement(called, &schema_of(called), answer)?;
+    Ok(if session.is_group() { agreed.without_usual() } else { agreed })
+}
+
 /// The load report in a probe's answer (R7).
 fn report_of(answer: &[u8], since: Time, now: Time) -> Option<Report> {
     let head = ResponseHead::parse(*answer.first_chunk()?).ok()?;
@@ -136,7 +143,7 @@ impl Work<'_> {
             let called = info.as_ref().zip(asked.service).map(|(info, of)| info.service(of));
             let known = called.map(|called| {
                 let called = called.ok_or_else(let_go)?;
-                agreement(&called, &schema_of(&called), &payload)
+                agreed(&called, asked.session.id, &payload)
             });
             free(cx, payload);
             (report, known)
