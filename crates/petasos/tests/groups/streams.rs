@@ -5,11 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petasos::{Channel, Code, Server, block_on};
+use petasos_endpoint::{
+    CallError, CallSettings, Clock, Completion, Context, Endpoint, EndpointConfig, GroupConfig,
+    Node, NodeConfig, Payload, Routing,
+};
+use petasos_netio_udp::{UdpConfig, UdpIo};
 
 use crate::flow::generated::{FlowClient, FlowServer};
 use crate::flow::*;
 use crate::routers::Router;
 use crate::servers::{connect, until};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn router() -> Router {
     Router::of("flow.Flow")
@@ -124,5 +132,65 @@ fn rt37_without_a_worker_streams_are_unavailable() {
             drain(&mut chunks, 1).await.map(drop)
         })
         .is_ok()
+    });
+}
+
+/// What has become of raw calls.
+type Outcomes = Vec<Result<usize, CallError>>;
+
+fn on_ended(outcomes: &mut Outcomes, cx: &mut Context<Outcomes>, done: Completion<'_>) {
+    outcomes.push(done.result.map(|payload| {
+        let bytes = payload.len();
+        if let Payload::Buffer(buf) = payload {
+            cx.free(buf);
+        }
+        bytes
+    }));
+    cx.free(done.request);
+}
+
+/// Workers reject them: the exchanges of one stream could reach several workers.
+#[test]
+fn rt37_exchanges_that_go_by_way_of_the_router_are_rejected() {
+    in_time(|| async {
+        let router = router();
+        let service = Service::default();
+        let _worker = worker(&service, &router);
+        let node = Node::start(NodeConfig::default()).expect("it needs no port");
+        let local = "127.0.0.1:0".parse().expect("it is an address");
+        let io = UdpIo::bind(local, UdpConfig::default()).expect("loopback has ports");
+        let config = EndpointConfig::default();
+        let mut hostile = Endpoint::new(config, io, Clock::system(), Outcomes::new());
+        hostile.attach(&node).expect("the node runs");
+        let routers = vec![router.address];
+        let group = hostile.open_group(&GroupConfig { routers, ..GroupConfig::default() });
+        let group = group.expect("it is attached to its node");
+        let mut call = |method: u16, body: &[u8], may_repeat: bool| {
+            hostile.run_for(PATIENCE, |_, cx| cx.group_session(group).is_some());
+            let cx = hostile.context();
+            let session = cx.group_session(group).expect("the router has granted it");
+            let mut request = cx.alloc(body.len()).expect("the pool has room");
+            request.copy_from_slice(body);
+            let routing = Routing { is_idempotent: may_repeat, ..Routing::default() };
+            let settings = CallSettings::default();
+            cx.enqueue_routed(session, method, request, on_ended, 0, &settings, routing)
+                .expect("there is room");
+            hostile.run_for(PATIENCE, |outcomes, _| !outcomes.is_empty());
+            hostile.state_mut().pop().expect("it has ended")
+        };
+        // Numbers follow the names: `Chat`, `Collect`, `Echo`, `Produce`. The head of an exchange
+        // that opens a stream, garbage, and nothing.
+        let open: &[u8] = &[0, 0, 0, 0, 1, 0, 0, 0];
+        for may_repeat in [true, false] {
+            for method in [1, 2, 4] {
+                for body in [open, &[0xff; 3000], &[]] {
+                    let ended = call(method, body, may_repeat);
+                    assert_eq!(ended, Err(CallError::UnknownMethod), "{method}");
+                }
+            }
+            assert!(call(3, &[0; 8], may_repeat).is_ok(), "a unary method is answered");
+        }
+        assert_eq!(service.seen().begun, 0);
+        every_shape(&FlowClient::new(connect(&router.target()))).await;
     });
 }
