@@ -26,6 +26,7 @@ pub mod packets;
 pub mod protobuf;
 pub mod records;
 pub mod replies;
+pub mod resp;
 pub mod rings;
 pub mod routed;
 pub mod routed_calls;

@@ -14,13 +14,15 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 9] = [
+const TOOLS: [Tool; 11] = [
     Tool { program: "cc", package: "gcc" },
     // libFuzzer, which the fuzz targets are linked with, is written in C++.
     Tool { program: "c++", package: "g++" },
     Tool { program: "etcd", package: "etcd-server" },
     Tool { program: "python3", package: "python3" },
     Tool { program: "memcached", package: "memcached" },
+    Tool { program: "redis-server", package: "redis-server" },
+    Tool { program: "redis-cli", package: "redis-tools" },
     Tool { program: "setpriv", package: "util-linux" },
     Tool { program: "tc", package: "iproute2" },
     Tool { program: "valgrind", package: "valgrind" },

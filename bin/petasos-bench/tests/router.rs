@@ -93,6 +93,23 @@ fn workers_behind_the_router_are_compared_with_one_queue() {
 }
 
 #[test]
+fn redis_is_compared_over_tcp_and_by_way_of_the_router() {
+    let Some(json) = measured("11", &["--seconds", "2"]) else { return };
+    for name in ["tcp", "random", "jbsq20"].into_iter().filter(|name| has(&json, name)) {
+        for mix in ["0.2 % writes", "2 % writes"] {
+            let curve = json["curves"][format!("{mix}/{name}")].as_array().expect("a curve");
+            assert_eq!(curve.len(), 4);
+            let is_there = |at: &Value| number(&at["load"]) > 0.0 && number(&at["p99_us"]) > 0.0;
+            assert!(curve.iter().all(is_there), "{json}");
+            // On a busy machine no load may keep to the objective.
+            let row = &json["contenders"][format!("{mix}/{name}")];
+            let kept = curve.iter().any(|at| number(&at["p99_us"]) <= 2000.0);
+            assert_eq!(row["load_at_objective"].is_number(), kept, "{row}");
+        }
+    }
+}
+
+#[test]
 fn an_echo_is_measured_with_and_without_a_hop() {
     let Some(json) = measured("5", &["--seconds", "1"]) else { return };
     for point in json["points"].as_array().expect("points") {

@@ -29,7 +29,7 @@
 // The version of this interface. It grows with each change that programs can notice. A program
 // that was built for a smaller version still works, with one exception: since version 2,
 // unencrypted gRPC beyond this host must be allowed explicitly.
-#define PETASOS_ABI_VERSION 3
+#define PETASOS_ABI_VERSION 4
 
 // To any worker, by the policy of the group. Since version 3.
 #define PETASOS_ROUTE_ANY 0
@@ -52,6 +52,9 @@
 // Many requests and many responses.
 #define PETASOS_BIDIRECTIONAL 3
 
+// The place for a handler's answer. Valid until the handler returns. Since version 4.
+typedef struct petasos_answer petasos_answer;
+
 // A call: a caller's, from petasos_call_start, or a handler's, from petasos_server_accept.
 //
 // Any number of threads may use it, but only one at a time may send, and one at a time may
@@ -67,6 +70,12 @@ typedef struct petasos_channel petasos_channel;
 
 // A service that can be called over a channel. Any number of threads may use it.
 typedef struct petasos_client petasos_client;
+
+// A server without threads for its handlers, for programs that have an event loop already. The
+// program watches petasos_loop_descriptor and calls petasos_loop_turn when it is readable; calls
+// are handled within that. Only the thread that made a loop may use it, and a thread can have one.
+// Since version 4.
+typedef struct petasos_loop petasos_loop;
 
 // Keys with values, in order; a key may occur more than once. Only one thread at a time may use a
 // handle.
@@ -86,6 +95,10 @@ typedef struct petasos_service petasos_service;
 // The details of a failure.
 typedef struct petasos_status petasos_status;
 
+// The result of a function: 0 for success, gRPC's status codes for failures, and negative numbers
+// for other results.
+typedef int32_t petasos_code;
+
 // Bytes that the program owns and frees with petasos_bytes_free.
 typedef struct {
     // The first byte; null if there are none.
@@ -93,10 +106,6 @@ typedef struct {
     // The number of bytes.
     size_t length;
 } petasos_bytes;
-
-// The result of a function: 0 for success, gRPC's status codes for failures, and negative numbers
-// for other results.
-typedef int32_t petasos_code;
 
 // Called once when the waiter should poll again. It may be called on any thread, including the one
 // that polls. It must return soon, and must not call any function of this library except
@@ -164,6 +173,32 @@ typedef struct {
     size_t length;
 } petasos_slice;
 
+// A call that a handler of a petasos_loop answers. Valid until the handler returns. Since version
+// 4.
+typedef struct {
+    // The called service.
+    petasos_slice service;
+    // The called method, without its service.
+    petasos_slice method;
+    // The request's message.
+    petasos_slice message;
+    // The remaining timeout, in microseconds; 0 for no limit.
+    uint64_t timeout_us;
+} petasos_request;
+
+// A handler of a petasos_loop. It runs within petasos_loop_turn, on that thread, and gives its
+// answer with petasos_answer_message or petasos_answer_failure before it returns. It must not call
+// functions of its loop.
+typedef void (*petasos_handle)(void *context, const petasos_request *call, petasos_answer *answer);
+
+// What handles the calls of a petasos_loop. Since version 4.
+typedef struct {
+    // The function to call.
+    petasos_handle handle;
+    // Passed to the function. Must be valid until the loop is freed.
+    void *context;
+} petasos_handler;
+
 // How a server joins a group of workers: the group's routers give it calls. Zeros in all fields
 // but `struct_bytes` are the defaults; the target is required. Since version 3.
 typedef struct {
@@ -180,6 +215,24 @@ typedef struct {
     // Joins as primary, for calls that are routed to that one.
     bool is_primary;
 } petasos_join_options;
+
+// The options of a loop. Zeros in all fields but `struct_bytes` are the defaults; an address is
+// required. Since version 4.
+typedef struct {
+    // `sizeof(petasos_loop_options)`: later versions may have more fields.
+    size_t struct_bytes;
+    // The address for Petasos as `HOST:PORT`, where port 0 means any port.
+    const char *listen;
+    // For the address, or null.
+    const petasos_tls_options *tls;
+    // Allows the port to be unencrypted beyond loopback, where everybody in the network can listen
+    // and call.
+    bool plaintext;
+    // The groups of workers that the loop joins.
+    const petasos_join_options *const *joins;
+    // The number of groups.
+    size_t join_count;
+} petasos_loop_options;
 
 // The options of a server. Zeros in all fields but `struct_bytes` are the defaults; at least one
 // address is required.
@@ -299,6 +352,23 @@ extern "C" {
 
 // The version of the library's interface: PETASOS_ABI_VERSION or greater.
 uint32_t petasos_abi_version(void);
+
+// Answers a call with a message, which is copied. A later answer replaces an earlier one.
+// PETASOS_INVALID_ARGUMENT if the bytes are no message. Since version 4.
+//
+// # Safety
+// The answer is valid, and `length` bytes are at `message`.
+petasos_code petasos_answer_message(petasos_answer *answer, const uint8_t *message, size_t length);
+
+// Answers a call with one of gRPC's codes but PETASOS_OK, and a message for people, which is
+// copied. A later answer replaces an earlier one. Since version 4.
+//
+// # Safety
+// The answer is valid, and `length` bytes are at `message`.
+petasos_code petasos_answer_failure(petasos_answer *answer,
+                                    petasos_code code,
+                                    const uint8_t *message,
+                                    size_t length);
 
 // Frees bytes, and leaves an empty value. Does nothing if the pointer is null or there are no
 // bytes.
@@ -441,6 +511,57 @@ petasos_code petasos_client_new(const petasos_channel *channel,
 // # Safety
 // It is null, or belongs to the program and is not in use.
 void petasos_client_free(petasos_client *client);
+
+// Makes a loop that serves some services, whose methods are all unary, and joins its groups. A
+// message that arrives makes its descriptor readable. Free it with petasos_loop_free; the services
+// may be freed at once. PETASOS_FAILED_PRECONDITION if the thread has a loop already. Since
+// version 4.
+//
+// # Safety
+// `count` valid services are at `services`, the handler and the options are valid, and
+// `event_loop` is writable.
+petasos_code petasos_loop_new(const petasos_service *const *services,
+                              size_t count,
+                              const petasos_handler *handler,
+                              const petasos_loop_options *options,
+                              petasos_loop **event_loop);
+
+// A file descriptor that is readable when petasos_loop_turn has something to do, for its timers as
+// well. It belongs to the loop, and may only be used with poll(2) and similar functions. -1 if the
+// loop is null. Since version 4.
+//
+// # Safety
+// The loop is null or valid.
+int32_t petasos_loop_descriptor(const petasos_loop *event_loop);
+
+// Turns the loop without waiting, until there is nothing to do, but at most `turns_max` times (0
+// means 64): receives calls, has them handled, sends the answers. If there is more to do, the
+// descriptor stays readable. PETASOS_FAILED_PRECONDITION on another thread, and in a handler.
+// Since version 4.
+//
+// # Safety
+// The loop is valid.
+petasos_code petasos_loop_turn(const petasos_loop *event_loop, uint32_t turns_max);
+
+// The port for Petasos, or 0. Since version 4.
+//
+// # Safety
+// The loop is null or valid.
+uint16_t petasos_loop_port(const petasos_loop *event_loop);
+
+// Whether a loop is a member at one of the routers of its groups, as petasos_server_joined says.
+// Since version 4.
+//
+// # Safety
+// The loop is valid.
+petasos_code petasos_loop_joined(const petasos_loop *event_loop, size_t router_index);
+
+// Frees a loop; it leaves its groups. Does nothing if it is null. On another thread than the
+// loop's, and in a handler, it is not freed: the program's fault. Since version 4.
+//
+// # Safety
+// It is null, or came from petasos_loop_new and was not freed.
+void petasos_loop_free(petasos_loop *event_loop);
 
 // The last failure on this thread, which is that of the last function that returned a code above
 // 0; null if there was none. Valid until the next failure on this thread.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::c_char;
 
-use petasos::{AtRouter, Join, Server, ServerBuilder, Status};
+use petasos::{AtRouter, Join, Status};
 
 use crate::failure::{PETASOS_END, PETASOS_OK, PETASOS_PENDING, petasos_code};
 use crate::pointer;
@@ -31,7 +31,7 @@ impl pointer::Options for petasos_join_options {
     const EARLIER_BYTES: &'static [usize] = &[];
 }
 
-/// Adds the groups of a program to a server.
+/// The groups that a program joins.
 ///
 /// # Errors
 /// The options are invalid: the program's fault.
@@ -39,13 +39,13 @@ impl pointer::Options for petasos_join_options {
 /// # Safety
 /// `count` valid options are at `joins`.
 pub(crate) unsafe fn all(
-    mut builder: ServerBuilder,
     joins: *const *const petasos_join_options,
     count: usize,
-) -> Result<ServerBuilder, Status> {
+) -> Result<Vec<Join>, Status> {
     if count > 0 && joins.is_null() {
         return Err(pointer::null("the groups"));
     }
+    let mut all = Vec::new();
     for at in 0..count {
         // SAFETY: the caller's promise.
         let options = unsafe { pointer::options(*joins.add(at))? };
@@ -61,18 +61,19 @@ pub(crate) unsafe fn all(
         if options.is_primary {
             join = join.primary();
         }
-        builder = builder.join(join);
+        all.push(join);
     }
-    Ok(builder)
+    Ok(all)
 }
 
-/// Whether a server is a member at a router, counted from 0 in the order of their addresses.
+/// Whether a server is a member at a router, counted from 0 in the order of their addresses, by
+/// what its loops have at their routers.
 ///
 /// # Errors
 /// The router cannot be reached, or refuses.
-pub(crate) fn state(server: &Server, router_index: usize) -> Result<petasos_code, Status> {
+pub(crate) fn state(at: Vec<AtRouter>, router_index: usize) -> Result<petasos_code, Status> {
     let mut routers = BTreeMap::<_, Vec<AtRouter>>::new();
-    for at in server.routers() {
+    for at in at {
         routers.entry(at.router).or_default().push(at);
     }
     let Some((router, loops)) = routers.iter().nth(router_index) else { return Ok(PETASOS_END) };

@@ -6,7 +6,8 @@
 //! - **Handles** are opaque boxes. The program frees each one with the function of its type.
 //! - **There is no executor and no thread of the ABI.** A call is a box with futures of the facade.
 //!   The thread that calls a function polls them. The end of a wait goes through a `notifier`,
-//!   which unparks a blocked thread or calls a callback of the program.
+//!   which unparks a blocked thread or calls a callback of the program. A server has threads of its
+//!   own; a program that has an event loop may drive one itself instead (`driven`, `answer`).
 //! - **Errors** are codes; their details are kept per thread (`failure`).
 //! - **No panic leaves the library**: every function runs within `failure::guarded`.
 //!
@@ -19,9 +20,11 @@
 #![allow(non_camel_case_types, reason = "types are named as C names them")]
 
 mod accept;
+mod answer;
 mod bytes;
 mod call;
 mod channel;
+mod driven;
 mod failure;
 mod handler;
 mod handling;
@@ -40,9 +43,14 @@ mod start;
 mod tls;
 mod wait;
 
+pub use answer::{
+    petasos_answer, petasos_answer_failure, petasos_answer_message, petasos_handle,
+    petasos_handler, petasos_request,
+};
 pub use bytes::{petasos_bytes, petasos_bytes_free, petasos_slice};
 pub use call::*;
 pub use channel::*;
+pub use driven::*;
 pub use failure::*;
 pub use handler::*;
 pub use join::petasos_join_options;
@@ -59,7 +67,7 @@ pub use tls::petasos_tls_options;
 /// The version of this interface. It grows with each change that programs can notice. A program
 /// that was built for a smaller version still works, with one exception: since version 2,
 /// unencrypted gRPC beyond this host must be allowed explicitly.
-pub const PETASOS_ABI_VERSION: u32 = 3;
+pub const PETASOS_ABI_VERSION: u32 = 4;
 
 /// The version of the library's interface: PETASOS_ABI_VERSION or greater.
 // SAFETY: nothing else has this name.

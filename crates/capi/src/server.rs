@@ -102,7 +102,8 @@ pub unsafe extern "C" fn petasos_server_start(
         let tls = unsafe { Tls::read(options.tls)? };
         builder = listening(builder, listen, grpc, tls.as_ref(), options.plaintext)?;
         // SAFETY: the caller's promise.
-        builder = unsafe { join::all(builder, options.joins, options.join_count)? };
+        let joins = unsafe { join::all(options.joins, options.join_count)? };
+        builder = joins.into_iter().fold(builder, ServerBuilder::join);
         let server = sigpipe::without(|| builder.start()).map_err(|error| wrong(&error))?;
         *to = pointer::give(petasos_server { server, accepting });
         Ok(PETASOS_OK)
@@ -147,7 +148,7 @@ pub unsafe extern "C" fn petasos_server_joined(
     guarded(|| {
         // SAFETY: the caller's promise.
         let server = unsafe { pointer::shared(server, "the server")? };
-        join::state(&server.server, router_index)
+        join::state(server.server.routers(), router_index)
     })
 }
 
@@ -254,7 +255,7 @@ fn listening(
     Ok(builder)
 }
 
-fn wrong(error: &StartError) -> Status {
+pub(crate) fn wrong(error: &StartError) -> Status {
     let may_be_tried_again = match error {
         StartError::Thread(_) => true,
         StartError::Node(error) => !error.is_of_settings(),

@@ -10,17 +10,18 @@ use std::sync::Arc;
 
 use petasos_base::Clock;
 use petasos_call::balance::Balance;
-use petasos_endpoint::{Backend, EndpointConfig, Node, ServeConfig};
+use petasos_endpoint::{AtRouter, Backend, EndpointConfig, Node, ServeConfig};
 use petasos_rpc::descriptors::ServiceRef;
 use petasos_rpc::intercept::{Chain, Interceptor};
 use petasos_rpc::settings::{ChannelInfo, Servers};
-use petasos_runtime::shared::Shared;
+use petasos_runtime::shared::{Command, Shared};
 use petasos_runtime::{
     JoinHandle, LoopConfig, LoopError, Runtime, ServeError, ServiceConfig, SlowTurns,
 };
 
 use crate::channel::Channel;
 use crate::handler::{Placed, Prepared, Service};
+use crate::joining::{Join, Names, StartError};
 
 /// A thread's event loop. It belongs to the thread that made it, and so do the futures that it
 /// polls. A thread has at most one at a time.
@@ -31,11 +32,14 @@ pub struct Loop {
     runtime: Rc<Runtime>,
     /// Interceptors for services that are added from now on.
     chain: RefCell<Chain>,
+    /// The groups that were joined by [`Loop::join`]: what looks the names of their routers up.
+    joined: RefCell<Vec<Option<Names>>>,
 }
 
 impl Loop {
     pub(crate) fn with(runtime: Runtime) -> Loop {
-        Loop { runtime: Rc::new(runtime), chain: RefCell::default() }
+        let joined = RefCell::default();
+        Loop { runtime: Rc::new(runtime), chain: RefCell::default(), joined }
     }
 
     /// Makes a loop on this thread. It uses UDP and, for processes of the same host, shared memory,
@@ -63,8 +67,8 @@ impl Loop {
         Ok(Loop::with(runtime))
     }
 
-    /// Joins a group of workers.
-    pub(crate) fn join(&self, config: ServeConfig) -> Result<(), LoopError> {
+    /// Joins a group of workers, for a server with several loops.
+    pub(crate) fn join_as(&self, config: ServeConfig) -> Result<(), LoopError> {
         self.runtime.join(config)
     }
 
@@ -162,6 +166,41 @@ impl Loop {
     /// [`ServeError::Turning`].
     pub fn resume(&self, service: &ServiceRef) -> Result<bool, ServeError> {
         self.runtime.resume(service)
+    }
+
+    /// Joins a group of workers (`router://HOST:PORT[,HOST:PORT…]`, or [`Join`] with settings) with
+    /// the services that this loop serves by now: its clients' calls come to their handlers as
+    /// well. The loop stays a member until it is dropped. It needs to listen
+    /// ([`LoopConfig::listen`]), so that routers can dial it. Otherwise as
+    /// [`ServerBuilder::join`](crate::ServerBuilder::join).
+    ///
+    /// # Errors
+    /// The group is not one, its routers' names cannot be looked up, or the loop does not listen.
+    ///
+    /// # Panics
+    /// While the loop turns.
+    pub fn join(&self, group: impl Into<Join>) -> Result<(), StartError> {
+        let join = group.into();
+        let (routers, found) = join.look_up()?;
+        let Some(node) = self.runtime.node() else { return Err(StartError::JoinWithoutListening) };
+        if node.local_address().is_none() {
+            return Err(StartError::JoinWithoutListening);
+        }
+        self.runtime.join(join.config(found.clone(), node))?;
+        let shared = self.shared().clone();
+        let tell = move |group, routers| shared.send(Command::Rename { group, routers });
+        let mut joined = self.joined.borrow_mut();
+        let names = Names::of_group(joined.len(), routers, found, tell)?;
+        joined.push(names);
+        Ok(())
+    }
+
+    /// What the loop has at the routers of the groups that it joins: an entry for each router.
+    ///
+    /// # Panics
+    /// While the loop turns.
+    pub fn routers(&self) -> Vec<AtRouter> {
+        self.runtime.routers()
     }
 
     /// Adds an interceptor, inside those that were added before. It applies to services that are

@@ -22,6 +22,7 @@ mod grpc_channel;
 mod handler;
 mod include;
 pub mod intercept;
+mod joining;
 pub mod memory;
 pub mod relay;
 pub mod rt;
@@ -41,6 +42,7 @@ pub use handler::grpc::grpc_routes;
 #[cfg(feature = "tracing")]
 pub use intercept::Tracing;
 pub use intercept::{Interceptor, Metrics};
+pub use joining::{Join, StartError};
 pub use petasos_call::balance::Balance;
 pub use petasos_call::policy;
 pub use petasos_call::{Code, Codec, Metadata, MetadataError, Status, TraceContext};
@@ -70,5 +72,5 @@ pub use petasos_runtime::{
     JoinHandle, LoopConfig, LoopError, PacketTransport, Security, ServeError, ServiceChoice,
     ServiceConfig, ServiceConfigError, SlowMethod, SlowTurns,
 };
-pub use server::{Ended, Join, Placement, Server, ServerBuilder, StartError};
+pub use server::{Ended, Placement, Server, ServerBuilder};
 pub use stream::{Opening, Sender, Streaming, Upload};

@@ -35,10 +35,15 @@ impl JoinedGroups {
         !self.askers.borrow().is_empty()
     }
 
+    /// What the loop has at the routers.
+    pub(crate) fn at_routers<S>(&self, cx: &Context<S>) -> Vec<AtRouter> {
+        let groups = self.groups.borrow();
+        groups.iter().flat_map(|group| cx.served_routers(*group)).collect()
+    }
+
     #[cold]
     pub(crate) fn answer<S>(&self, cx: &Context<S>) {
-        let groups = self.groups.borrow();
-        let at: Vec<_> = groups.iter().flat_map(|group| cx.served_routers(*group)).collect();
+        let at = self.at_routers(cx);
         for asker in self.askers.borrow_mut().drain(..) {
             // Who does not wait any more need not know.
             let _ = asker.send(at.clone());

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use petasos_base::{Clock, Time, random_seed};
 use petasos_endpoint::{
-    Backend, Endpoint, EndpointConfig, MethodNames, NoPackets, Node, NodeConfig, NodeError,
-    Polling, ServeConfig,
+    AtRouter, Backend, Endpoint, EndpointConfig, MethodNames, NoPackets, Node, NodeConfig,
+    NodeError, Polling, ServeConfig,
 };
 use petasos_managed::ServiceConfig;
 use petasos_rpc::descriptors::ServiceRef;
@@ -112,6 +112,11 @@ impl Runtime {
     pub fn local_address(&self) -> Option<SocketAddr> {
         let of_node = self.node.as_ref().and_then(Node::local_address);
         of_node.or_else(|| managed::served_address(self.local))
+    }
+
+    /// The loop's own node; `None` if it has none, or one that it shares.
+    pub fn node(&self) -> Option<&Node> {
+        self.node.as_ref()
     }
 
     /// Adds a channel.
@@ -294,6 +299,14 @@ impl Runtime {
         let group = endpoint.serve_group(&config)?;
         self.local.joined.add(group);
         Ok(())
+    }
+
+    /// What the loop has at the routers of the groups that it has joined.
+    ///
+    /// # Panics
+    /// While the loop turns.
+    pub fn routers(&self) -> Vec<AtRouter> {
+        self.local.joined.at_routers(self.endpoint.borrow_mut().context())
     }
 
     /// Accepts sessions and answers binds from now on, even if nothing is served yet.

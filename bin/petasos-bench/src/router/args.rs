@@ -30,6 +30,9 @@ pub enum FigureId {
     /// Workers behind the router, and one queue in a process: Petasos' dispatcher, and Tokio
     #[value(name = "9")]
     OneServer,
+    /// Redis, a primary with replicas: TCP clients that pick at random, and routed requests
+    #[value(name = "11")]
+    Redis,
     /// Workers and routers that are killed: what fails, what runs twice, how long calls take
     Kill,
 }

@@ -80,9 +80,34 @@ impl Client {
         servers.iter().map(|server| self.connect(&format!("petasos://{server}"))).collect()
     }
 
+    /// A channel to a group.
+    ///
+    /// # Errors
+    /// If no router can be reached.
+    pub fn channel_of(&self, routers: &[SocketAddr]) -> Result<Channel, BenchError> {
+        self.channel(&workers::target(routers))
+    }
+
     fn connect(&self, target: &str) -> Result<WorkClient, BenchError> {
+        Ok(WorkClient::new(self.channel(target)?))
+    }
+
+    fn channel(&self, target: &str) -> Result<Channel, BenchError> {
         let builder = Channel::builder(target).connect_timeout(CONNECT_MAX).timeout(TIMEOUT);
-        Ok(WorkClient::new(self.event_loop.block_on(builder.connect())?))
+        Ok(self.event_loop.block_on(builder.connect())?)
+    }
+
+    /// Calls of this loop as a target of load.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn calls<F: Future<Output = Result<(), String>> + 'static>(
+        &self,
+        make: impl FnMut() -> F + 'static,
+        outstanding_max: u32,
+    ) -> Result<Box<dyn Target>, BenchError> {
+        let driver = InLoop::new(self.event_loop.clone())?;
+        Ok(Box::new(Calls::new(make, driver, outstanding_max)))
     }
 
     /// Calls as a target of load, each by one of the stubs, at random.
@@ -100,8 +125,7 @@ impl Client {
             let stub = &stubs[rng.below(stubs.len() as u64) as usize];
             call(stub, &asked)
         };
-        let driver = InLoop::new(self.event_loop.clone())?;
-        Ok(Box::new(Calls::new(make, driver, outstanding_max)))
+        self.calls(make, outstanding_max)
     }
 }
 

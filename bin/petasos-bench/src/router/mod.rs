@@ -23,6 +23,7 @@ mod part_args;
 mod policies;
 mod pool;
 mod programs;
+mod redis;
 mod side;
 mod sleeping;
 mod workers;
@@ -51,6 +52,7 @@ pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
         FigureId::Packets => closed::run(args, &closed::Setting::figure_8())?,
         FigureId::Policies => policies::run(args, &Setting::figure_6(args))?,
         FigureId::Bounds => policies::run(args, &Setting::figure_7(args))?,
+        FigureId::Redis => redis::run(args)?,
         FigureId::OneServer => policies::run(args, &Setting::figure_9(args))?,
     };
     report.publish(&args.wanted)

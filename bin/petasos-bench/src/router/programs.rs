@@ -47,9 +47,21 @@ impl Router {
     /// # Errors
     /// If it was not built, or does not come up.
     pub fn start_at(listen: &str, policy: &str, options: &[&str]) -> Result<Router, BenchError> {
+        Router::launch(listen, policy, &[&["--service", SERVICE], options].concat())
+    }
+
+    /// Starts one at any port, for the services that the options name.
+    ///
+    /// # Errors
+    /// If it was not built, or does not come up.
+    pub fn of(policy: &str, options: &[&str]) -> Result<Router, BenchError> {
+        Router::launch("127.0.0.1:0", policy, options)
+    }
+
+    fn launch(listen: &str, policy: &str, options: &[&str]) -> Result<Router, BenchError> {
         let folder = Folder::new("petasos-router")?;
         let mut command = Command::new(router_program()?);
-        command.args(["--listen", listen, "--policy", policy, "--service", SERVICE]);
+        command.args(["--listen", listen, "--policy", policy]);
         command.args(options);
         let says = folder.path().join("says");
         let who = format!("petasos-router with {policy}");

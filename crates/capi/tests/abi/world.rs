@@ -40,10 +40,15 @@ pub struct World {
 }
 
 pub fn service() -> *mut petasos_service {
+    described(PROTO)
+}
+
+/// The service `t.Echo` of a file.
+pub fn described(proto: &str) -> *mut petasos_service {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (process, thread) = (std::process::id(), std::thread::current().id());
     let name = format!("echo-{process}-{thread:?}.proto");
-    std::fs::write(folder.join(&name), PROTO).expect("the file can be written");
+    std::fs::write(folder.join(&name), proto).expect("the file can be written");
     let (file, include) = (CString::new(name), CString::new(folder.to_str().expect("a text")));
     let (file, include) = (file.expect("no zeros"), include.expect("no zeros"));
     let (mut set, mut service) = (nothing(), null_mut());

@@ -10,7 +10,7 @@ mod connection;
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -204,6 +204,13 @@ impl<P: Protocol> Target for TcpTarget<P> {
             return;
         }
         wait_readable(&self.epoll, timeout);
+    }
+}
+
+/// Readable when a connection has something to do, for who waits for several targets.
+impl<P: Protocol> AsFd for TcpTarget<P> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

@@ -14,13 +14,11 @@ use petasos_runtime::{LoopConfig, LoopError, Security, ServeError, ServiceChoice
 
 use super::Server;
 use super::ended::{Ending, ThreadGuard};
-use super::error::{StartError, find};
 #[cfg(feature = "grpc")]
 use super::grpc::GrpcService;
-use super::join::Join;
-use super::names::{Named, Names};
 use crate::event_loop::Loop;
 use crate::handler::{Placed, Prepared, Service};
+use crate::joining::{Join, Named, Names, StartError, find};
 
 /// The default grace period for handlers when a signal ends the server.
 const GRACE: Duration = Duration::from_secs(30);
@@ -441,7 +439,7 @@ fn live(setup: Arc<Setup>, ending: &Ending, tell: mpsc::Sender<Started>) {
     let made = match service {
         Some(service) => Loop::of_service(config, service.clone(), services, placed),
         None => Loop::of_node(config, node, services, placed).and_then(|made| {
-            groups.iter().try_for_each(|group| made.join(group.clone()))?;
+            groups.iter().try_for_each(|group| made.join_as(group.clone()))?;
             Ok(made)
         }),
     };

@@ -12,8 +12,8 @@ use petasos_grpc::{Drain, GrpcConfig, Refusals, Routes};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::ended::{Ending, ThreadGuard};
-use super::error::{StartError, find};
 use crate::handler::grpc::Router;
+use crate::joining::{StartError, find};
 
 /// The requested gRPC port.
 pub(super) struct Asked {

@@ -11,11 +11,8 @@
 
 mod builder;
 mod ended;
-mod error;
 #[cfg(feature = "grpc")]
 mod grpc;
-mod join;
-mod names;
 mod signals;
 
 use core::fmt;
@@ -25,11 +22,10 @@ use std::sync::{Arc, mpsc};
 
 use petasos_endpoint::{AtRouter, Node};
 
+use crate::joining::Names;
 pub use builder::{Placement, ServerBuilder};
 pub use ended::Ended;
 use ended::Ending;
-pub use error::StartError;
-pub use join::Join;
 use petasos_runtime::SlowTurns;
 use petasos_runtime::local::current_with;
 use petasos_runtime::shared::{Command, Shared};
@@ -46,7 +42,7 @@ pub struct Server {
     ending: Arc<Ending>,
     grace: Duration,
     /// Ends with the server.
-    names: Option<names::Names>,
+    names: Option<Names>,
 }
 
 impl Server {

@@ -183,3 +183,41 @@ fn a_worker_knows_its_callers() {
         "{peers:?}"
     );
 }
+
+#[test]
+fn a_loop_that_another_one_drives_is_a_worker() {
+    let router = Router::start();
+    let (target, channel) = (router.target(), router.target());
+    let listen = Some("127.0.0.1:0".parse().expect("an address"));
+    let event_loop = Loop::new(LoopConfig { listen, ..LoopConfig::default() }).expect("it starts");
+    event_loop.serve(GreeterServer::new(Numbered(7))).expect("it is served");
+    event_loop.join(target.as_str()).expect("a group");
+    let descriptor = event_loop.descriptor().expect("there are descriptors");
+    let calling = std::thread::spawn(move || {
+        until_served(&channel);
+        let client = GreeterClient::new(connect(&channel));
+        [(); 3].map(|()| who(&client, Routing::default()))
+    });
+    // As a program would: it sleeps until the descriptor is readable, or the loop wants a turn.
+    while !calling.is_finished() {
+        let rest = event_loop.turn_ready(16).unwrap_or(Duration::from_millis(10));
+        let rest = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: rest.min(Duration::from_millis(10)).as_nanos() as _,
+        };
+        let fd = rustix::event::PollFd::new(&descriptor, rustix::event::PollFlags::IN);
+        let _ = rustix::event::poll(&mut [fd], Some(&rest));
+    }
+    let at = event_loop.routers();
+    assert!(at.len() == 1 && at[0].is_member, "{at:?}");
+    assert_eq!(calling.join().expect("the calls end"), ["hello, 7"; 3]);
+}
+
+#[test]
+fn a_loop_that_nobody_can_dial_joins_no_group() {
+    let event_loop = Loop::new(LoopConfig::default()).expect("it starts");
+    let refused = event_loop.join("router://127.0.0.1:1").expect_err("it does not listen");
+    assert!(matches!(refused, petasos::StartError::JoinWithoutListening), "{refused}");
+    let wrong = event_loop.join("petasos://127.0.0.1:1").expect_err("it is no group");
+    assert!(matches!(wrong, petasos::StartError::Group(_)), "{wrong}");
+}

@@ -15,24 +15,38 @@ const LOOK_UP_AFTER: Duration = Duration::from_secs(30);
 
 /// A thread that looks names up. Dropping this ends it, after a lookup that is under way.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     _ends: Sender<Infallible>,
 }
 
 /// The routers of a group that was joined, by the order of joining.
-pub(super) struct Named {
-    pub(super) group: usize,
-    pub(super) routers: Routers,
+pub(crate) struct Named {
+    pub(crate) group: usize,
+    pub(crate) routers: Routers,
     /// What was found last.
-    pub(super) found: Vec<SocketAddr>,
+    pub(crate) found: Vec<SocketAddr>,
 }
 
 impl Names {
+    /// As [`Names::start`], for one group.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub(crate) fn of_group(
+        group: usize,
+        routers: Routers,
+        mut found: Vec<SocketAddr>,
+        tell: impl Fn(usize, Vec<SocketAddr>) + Send + 'static,
+    ) -> io::Result<Option<Names>> {
+        found.sort_unstable();
+        Names::start(vec![Named { group, routers, found }], tell)
+    }
+
     /// Begins to look up, and to tell of groups that have other routers; `None` if none has a name.
     ///
     /// # Errors
     /// The system has no thread left.
-    pub(super) fn start(
+    pub(crate) fn start(
         mut named: Vec<Named>,
         tell: impl Fn(usize, Vec<SocketAddr>) + Send + 'static,
     ) -> io::Result<Option<Names>> {

@@ -63,7 +63,7 @@ impl Join {
     }
 
     /// The routers, and their addresses.
-    pub(super) fn look_up(&self) -> Result<(Routers, Vec<SocketAddr>), StartError> {
+    pub(crate) fn look_up(&self) -> Result<(Routers, Vec<SocketAddr>), StartError> {
         if self.bound == 0 || self.idle_threads == Some(0) {
             return Err(StartError::JoinBound);
         }
@@ -74,7 +74,7 @@ impl Join {
     }
 
     /// What the loops of a server are told.
-    pub(super) fn config(&self, routers: Vec<SocketAddr>, node: &Node) -> ServeConfig {
+    pub(crate) fn config(&self, routers: Vec<SocketAddr>, node: &Node) -> ServeConfig {
         ServeConfig {
             routers,
             bound: self.bound,

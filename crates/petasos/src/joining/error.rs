@@ -66,7 +66,7 @@ pub enum StartError {
 }
 
 /// The socket address for `text`.
-pub(super) fn find(text: &str) -> Result<SocketAddr, StartError> {
+pub(crate) fn find(text: &str) -> Result<SocketAddr, StartError> {
     let failed = |error| StartError::Address(text.to_owned(), error);
     let mut found = text.to_socket_addrs().map_err(failed)?;
     found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
