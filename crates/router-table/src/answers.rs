@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use petasos_call::{BindResponse, Hash, Status};
+use petasos_call::{BindResponse, CodecSet, Hash, Status};
 
 use crate::messages;
 
@@ -21,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) methods: u16,
     /// The native layout of the worker (R2); 0: none.
     pub(crate) layout: u16,
+    /// The codecs that it takes.
+    pub(crate) codecs: CodecSet,
     /// In compact form. Services of one module share it.
     pub(crate) schema: Arc<[u8]>,
 }
@@ -45,9 +47,9 @@ impl Answers {
     /// Nothing was added, since too much would be.
     pub fn push(&mut self, message: &[u8]) -> Result<(), SchemasTooLong> {
         let answer = match messages::read_answer(message) {
-            Ok(BindResponse { hash, methods, layout, schema, .. }) => {
+            Ok(BindResponse { hash, methods, layout, codecs, schema, .. }) => {
                 let schema = self.shared(schema)?;
-                Ok(Answer { hash, methods, layout, schema })
+                Ok(Answer { hash, methods, layout, codecs, schema })
             }
             Err(status) => Err(status),
         };
@@ -86,8 +88,6 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    use petasos_call::CodecSet;
-
     use super::*;
 
     fn message(schema: &[u8]) -> Vec<u8> {

@@ -9,7 +9,7 @@
 //! from the table, and dials workers to bind the services at them.
 //!
 //! The modules, from below: `messages` (requests and answers as bytes), `names`, `answers` (of one
-//! worker), `known` (schemas that were read), `members` (the workers that are there), `version` (of
+//! worker), `known` (schemas that were read), `form` (in which messages travel), `members` (the workers that are there), `version` (of
 //! the table), `table`, `verdict` (what the router hears), `judging` (which workers are asked, and
 //! how many at a time), `thread`, `server`.
 //!
@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+mod form;
 mod judging;
 mod known;
 mod members;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use petasos_call::Hash;
 
 use crate::answers::Answer;
+use crate::form::Form;
 
 /// The most bytes of the schemas of all workers. What several share counts once.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -65,13 +66,12 @@ impl Members {
         versions
     }
 
-    /// The native layout of the service at this place, if all have the same, and this schema; else
-    /// 0.
-    pub(crate) fn layout(&self, at: usize, hash: Hash) -> u16 {
+    /// In which form all take messages of the service at this place, if its schema has this hash.
+    /// `None`: nobody is there.
+    pub(crate) fn form(&self, at: usize, hash: Hash) -> Option<Form> {
         let mut all = self.there.values().map(|answers| &answers[at]);
-        let Some(first) = all.next() else { return 0 };
-        let is_same = |it: &Answer| it.hash == hash && it.layout == first.layout;
-        if is_same(first) && all.all(is_same) { first.layout } else { 0 }
+        let first = Form::of(all.clone().next()?);
+        Some(all.by_ref().fold(first, |form, answer| form.with(hash, answer)))
     }
 
     /// Lets a schema have the bytes of one that is there, if they are the same.
@@ -93,11 +93,13 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
+    use petasos_call::CodecSet;
+
     use super::*;
 
     fn answer(version: u8, bytes: usize) -> Answer {
         let (hash, schema) = ([version; 16], vec![version; bytes].into());
-        Answer { hash, methods: 1, layout: 0, schema }
+        Answer { hash, methods: 1, layout: 0, codecs: CodecSet::IDENTITY, schema }
     }
 
     #[test]

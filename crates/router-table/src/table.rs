@@ -14,6 +14,7 @@ use std::sync::Arc;
 use petasos_call::{BindRequest, BindResponse, Status};
 
 use crate::answers::{Answer, Answers};
+use crate::form::Form;
 use crate::known::{KnownSchema, Reader};
 use crate::members::Members;
 use crate::messages;
@@ -52,8 +53,8 @@ pub enum JudgeError {
     /// It does not fit, for its operator: the first service that does not, and the first field.
     #[error("{0}")]
     Incompatible(String),
-    /// Messages are about to be native, or of another schema, and not with it. A later attempt may
-    /// succeed.
+    /// Messages are about to be native, compressed, or of another schema, and not with it. A later
+    /// attempt may succeed.
     #[error("the group's table changes: join again")]
     Changing,
 }
@@ -68,7 +69,8 @@ impl From<String> for JudgeError {
 #[derive(Debug)]
 struct Next {
     version: Version,
-    /// Somebody waits for it. Else it is as before, but for messages that become native.
+    /// Somebody waits for it. Else it is as before, but for messages that become native, and more
+    /// codecs.
     is_urgent: bool,
 }
 
@@ -129,7 +131,7 @@ impl Table {
 
     /// Judges a worker by its answers to a bind of each service, in the order of the names. The
     /// first worker defines the table. One that does not fit defines the next version if nobody
-    /// else is there, and so does one with which messages cannot be native any more. `member` is
+    /// else is there, and so does one with which messages cannot have the forms of now. `member` is
     /// higher than that of all before.
     ///
     /// # Errors
@@ -142,22 +144,22 @@ impl Table {
             return Ok(self.define(&mut reader, member, answers)?);
         };
         let fits = current.compare(&mut reader, &self.names, &answers);
-        let layouts = current.layouts_with(&answers);
+        let forms = current.forms_with(&answers);
         if let Some(Next { version: next, .. }) = &self.next {
             next.compare(&mut reader, &self.names, &answers)?;
-            if next.layouts_with(&answers) != next.layouts {
+            if next.forms_with(&answers) != next.forms {
                 return Err(JudgeError::Changing);
             }
         }
         let is_alone = self.waiting.len() == self.members.len();
         let next = match fits {
-            Ok(()) if layouts == current.layouts => {
+            Ok(()) if forms == current.forms => {
                 self.members.add(member, answers)?;
                 return Ok(Judged::Member);
             }
             Err(why) if !is_alone => return Err(why.into()),
             _ if self.next.is_some() => None,
-            Ok(()) => Some((current.schemas.clone(), layouts)),
+            Ok(()) => Some((current.schemas.clone(), forms)),
             Err(_) => Some(self.schemas_of(&mut reader, &answers)?),
         };
         let next = next.map(|next| self.numbered(next)).transpose()?;
@@ -245,29 +247,29 @@ impl Table {
         .collect()
     }
 
-    /// The schemas and layouts of a worker.
+    /// The schemas and forms of a worker.
     fn schemas_of(
         &self,
         reader: &mut Reader,
         answers: &[Answer],
-    ) -> Result<(Vec<KnownSchema>, Vec<u16>), String> {
+    ) -> Result<(Vec<KnownSchema>, Vec<Form>), String> {
         let both = self.names.iter().zip(answers);
         let read = |(name, answer): (&String, &Answer)| {
             reader.read(name, answer).map_err(|why| of_service(name, &why))
         };
         let schemas = both.map(read).collect::<Result<Vec<_>, _>>()?;
-        Ok((schemas, answers.iter().map(|answer| answer.layout).collect()))
+        Ok((schemas, answers.iter().map(Form::of).collect()))
     }
 
-    fn numbered(&mut self, schemas: (Vec<KnownSchema>, Vec<u16>)) -> Result<Version, String> {
+    fn numbered(&mut self, schemas: (Vec<KnownSchema>, Vec<Form>)) -> Result<Version, String> {
         let number = self.versions + 1;
         let version = Version::new(number, &self.names, schemas, &mut self.numbers)?;
         self.versions = number;
         Ok(version)
     }
 
-    /// The schemas and layouts that the members have by now, if they are others than the current.
-    fn followed(&self) -> Option<(Vec<KnownSchema>, Vec<u16>)> {
+    /// The schemas and forms that the members have by now, if they are others than the current.
+    fn followed(&self) -> Option<(Vec<KnownSchema>, Vec<Form>)> {
         let current = self.current.as_ref()?;
         let mut reader = Reader::default();
         let schema = |(at, known): (usize, &KnownSchema)| {
@@ -280,13 +282,10 @@ impl Table {
                 .unwrap_or_else(|| known.clone())
         };
         let schemas: Vec<_> = current.schemas.iter().enumerate().map(schema).collect();
-        if self.members.len() == 0 {
-            return None;
-        }
         let hashes = schemas.iter().map(|known| known.service().hash().to_bytes());
-        let layouts: Vec<_> =
-            hashes.enumerate().map(|(at, hash)| self.members.layout(at, hash)).collect();
-        let followed = (schemas, layouts);
+        let forms = hashes.enumerate().map(|(at, hash)| self.members.form(at, hash));
+        let forms = forms.collect::<Option<Vec<_>>>()?;
+        let followed = (schemas, forms);
         (!current.is(&followed)).then_some(followed)
     }
 }

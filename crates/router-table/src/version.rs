@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use petasos_call::{BindRequest, BindResponse, CodecSet, Hash};
+use petasos_call::{BindRequest, BindResponse, Hash};
 
 use crate::answers::Answer;
+use crate::form::Form;
 use crate::known::{KnownSchema, Reader};
 use crate::names::{NAME_BYTES_MAX, TableService, of_service};
 
@@ -50,11 +51,9 @@ impl Numbers {
 pub(crate) struct Version {
     /// Counts up.
     pub(crate) number: u64,
-    /// In the order of the names.
+    /// In the order of the names, as all that follow.
     pub(crate) schemas: Vec<KnownSchema>,
-    /// The native layouts of the services: those of all members, which have these very schemas, as
-    /// nobody knows beforehand which worker gets a request. 0: they exchange protobuf.
-    pub(crate) layouts: Vec<u16>,
+    pub(crate) forms: Vec<Form>,
     pub(crate) services: Arc<[TableService]>,
 }
 
@@ -66,7 +65,7 @@ impl Version {
     pub(crate) fn new(
         number: u64,
         names: &[String],
-        (schemas, layouts): (Vec<KnownSchema>, Vec<u16>),
+        (schemas, forms): (Vec<KnownSchema>, Vec<Form>),
         numbers: &mut Numbers,
     ) -> Result<Version, String> {
         let mut services = Vec::with_capacity(names.len());
@@ -84,7 +83,7 @@ impl Version {
             })?;
             services.push(TableService { name: name.clone(), first, methods });
         }
-        Ok(Version { number, schemas, layouts, services: services.into() })
+        Ok(Version { number, schemas, forms, services: services.into() })
     }
 
     /// R2: the answer to a bind of the service at this place.
@@ -92,8 +91,8 @@ impl Version {
         let (known, service) = (&self.schemas[at], &self.services[at]);
         let hash = known.service().hash().to_bytes();
         BindResponse {
-            layout: self.layouts[at],
-            codecs: CodecSet::IDENTITY,
+            layout: self.forms[at].layout,
+            codecs: self.forms[at].codecs,
             hash,
             first: service.first,
             methods: service.methods.len() as u16,
@@ -117,20 +116,16 @@ impl Version {
         Ok(())
     }
 
-    /// The layouts that this version can have with a worker as a member, too: those that are its
-    /// own.
-    pub(crate) fn layouts_with(&self, answers: &[Answer]) -> Vec<u16> {
-        let hash = |at: usize| self.schemas[at].service().hash().to_bytes();
-        let own = |(at, answer): (usize, &Answer)| {
-            let is_own = answer.hash == hash(at) && answer.layout == self.layouts[at];
-            if is_own { answer.layout } else { 0 }
-        };
-        answers.iter().enumerate().map(own).collect()
+    /// The forms that this version can have with a worker as a member, too.
+    pub(crate) fn forms_with(&self, answers: &[Answer]) -> Vec<Form> {
+        let hashes = self.schemas.iter().map(|known| known.service().hash().to_bytes());
+        let all = self.forms.iter().zip(hashes).zip(answers);
+        all.map(|((form, hash), answer)| form.with(hash, answer)).collect()
     }
 
-    /// Whether it has these schemas and layouts.
-    pub(crate) fn is(&self, (schemas, layouts): &(Vec<KnownSchema>, Vec<u16>)) -> bool {
-        self.has_schemas(schemas) && self.layouts == *layouts
+    /// Whether it has these schemas and forms.
+    pub(crate) fn is(&self, (schemas, forms): &(Vec<KnownSchema>, Vec<Form>)) -> bool {
+        self.has_schemas(schemas) && self.forms == *forms
     }
 
     /// Whether it has these schemas.

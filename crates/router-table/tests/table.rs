@@ -170,7 +170,7 @@ fn rt31_the_first_worker_defines_the_table_and_clients_bind_from_it() {
     let hash = first.service_by_name(STOCK).unwrap().1.hash().to_bytes();
     let (answer, compact) = bound(&table, STOCK, Hash::default()).unwrap();
     assert_eq!((answer.first, answer.methods, answer.hash), (3, 1, hash));
-    assert_eq!((answer.layout, answer.codecs), (1, CodecSet::IDENTITY), "whichever worker");
+    assert_eq!((answer.layout, answer.codecs), (1, CodecSet::from_bits(7)), "its own");
     assert_eq!(compact, first.encode());
     let (_, compact) = bound(&table, STOCK, hash).unwrap();
     assert!(compact.is_empty(), "the client has it");
@@ -220,6 +220,31 @@ fn rt31_messages_are_native_while_all_have_the_very_same_schema_and_layout() {
         let change = world.table.take_change().expect("all are the same");
         world.table.commit(change.version);
     }
+}
+
+#[test]
+fn rt31_messages_are_compressed_by_what_all_workers_take() {
+    let (mut world, _, _) = World::first("first.proto");
+    let codecs = |world: &World| bound(&world.table, CART, Hash::default()).unwrap().0.codecs;
+    assert_eq!(codecs(&world), CodecSet::from_bits(7));
+    let schema = schema("first.proto");
+    let with = |bits: u32| {
+        let answer = |it: &mut BindResponse<'_>| it.codecs = CodecSet::from_bits(bits);
+        answers_of(&[CART, STOCK].map(|service| answer_that(&schema, service, answer)))
+    };
+    // More is no harm, and less is waited for.
+    assert_eq!(world.table.judge(2, &with(15)), Ok(Judged::Member));
+    assert_eq!(world.table.take_change(), None);
+    assert_eq!(world.table.judge(3, &with(3)), Ok(Judged::Waits));
+    let change = world.table.take_change().expect("it takes one codec only");
+    world.table.commit(change.version);
+    assert_eq!(codecs(&world), CodecSet::from_bits(3));
+    assert_eq!(world.layouts(), [1, 1], "native all the same");
+    world.table.leave(3);
+    let change = world.table.take_change().expect("the others take more");
+    assert!(!change.is_urgent);
+    world.table.commit(change.version);
+    assert_eq!(codecs(&world), CodecSet::from_bits(7));
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn rt31_clients_bind_from_the_table_of_the_first_worker() {
         let (_, there) = first.service_by_name(service).expect("it is there");
         assert_eq!((answer.first, answer.methods), (number, methods), "{service}");
         assert_eq!(answer.hash, there.hash().to_bytes());
-        assert_eq!((answer.layout, answer.codecs), (1, CodecSet::IDENTITY));
+        assert_eq!((answer.layout, answer.codecs), (1, CodecSet::from_bits(7)));
         assert_eq!(compact, first.encode());
     }
     assert_eq!(binder.bind("a.B").expect_err("nobody serves it").code(), Code::Unimplemented);
