@@ -2,8 +2,8 @@
 
 /// Cases of a property that says nothing: proptest's default.
 const USUAL_CASES: u32 = 256;
-/// Cases that proptest may throw away for each of those, by default.
-const USUAL_REJECTS: u32 = 1024;
+/// Cases, and values of them, that proptest may throw away beside those, by default.
+const USUAL_REJECTS: [u32; 2] = [1024, 65_536];
 
 /// What to run, and for how long.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,9 +38,14 @@ impl Options {
     }
 
     /// What tells proptest so, as variables of the environment.
-    pub fn environment(&self) -> [(&'static str, String); 2] {
+    pub fn environment(&self) -> [(&'static str, String); 3] {
         let of = |usual: u32| usual.saturating_mul(self.times).to_string();
-        [("PROPTEST_CASES", of(USUAL_CASES)), ("PROPTEST_MAX_GLOBAL_REJECTS", of(USUAL_REJECTS))]
+        let [cases, values] = USUAL_REJECTS;
+        [
+            ("PROPTEST_CASES", of(USUAL_CASES)),
+            ("PROPTEST_MAX_GLOBAL_REJECTS", of(cases)),
+            ("PROPTEST_MAX_LOCAL_REJECTS", of(values)),
+        ]
     }
 }
 
@@ -78,7 +83,11 @@ mod tests {
     #[test]
     fn proptest_is_told_how_many_cases_and_rejects_there_are() {
         let options = Options::parse(&["--times", "3"]).expect("right");
-        let expected = [("PROPTEST_CASES", "768"), ("PROPTEST_MAX_GLOBAL_REJECTS", "3072")];
+        let expected = [
+            ("PROPTEST_CASES", "768"),
+            ("PROPTEST_MAX_GLOBAL_REJECTS", "3072"),
+            ("PROPTEST_MAX_LOCAL_REJECTS", "196608"),
+        ];
         assert_eq!(options.environment(), expected.map(|(name, value)| (name, value.to_owned())));
     }
 }
