@@ -60,11 +60,7 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["deb", "--programs", folder] => {
             deb::of(&root(), std::path::Path::new(folder), deb::Variant::Plain)
         }
-        ["soak"] => soak::run(&root(), 60),
-        ["soak", "--minutes", minutes] => match minutes.parse() {
-            Ok(minutes) => soak::run(&root(), minutes),
-            Err(_) => Err(format!("`{minutes}` is no number of minutes")),
-        },
+        ["soak", arguments @ ..] => soak::run(&root(), arguments),
         ["fuzz", arguments @ ..] => fuzz::run(&root(), arguments),
         ["sanitize", packages @ ..] => sanitize::run(&root(), packages),
         ["conformance", "protobuf"] => conformance::protobuf(&root()),

@@ -23,7 +23,9 @@ tasks:
   deb --wasm          the same, with plug-ins as WebAssembly modules
   deb --programs FOLDER
                       the same, of programs that were built before
-  soak [--minutes N]  run all randomised tests with fresh seeds, for an hour unless told
+  soak [--minutes N] [--times N] [PACKAGE…]
+                      run all randomised tests with fresh seeds, for an hour unless told,
+                      with N times the usual cases of each property
   fuzz [TARGET…] [--minutes N] [--address]
                       fuzz all targets or some, for 10 minutes in all if not told otherwise
   fuzz TARGET --replay FILE

@@ -4,7 +4,6 @@
 //! and one check. An option that may be repeated is a list there, with its name in the plural. The
 //! options for operators are in a table `[admin]`, and those of the command line replace them.
 
-use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,8 +12,8 @@ use clap::{Args, Parser};
 use petasos_router::{Config, Policy};
 use petasos_router_control::{Active, GroupSettings, PlaneConfig, Workers};
 use serde::Deserialize;
-use toml::Spanned;
 
+pub use self::file::NotConfigured;
 use crate::admin_options::AdminOptions;
 use crate::plane_options::{PlaneKind, PlaneOptions};
 use crate::security::SecurityOptions;
@@ -34,6 +33,7 @@ pub struct Options {
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
             "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher", "plane",
             "virtual_address", "interface", "peer", "takeover_ms", "queue", "partial_checksums",
+            "etcd", "etcd_address",
         ]
     )]
     config: Option<PathBuf>,
@@ -141,6 +141,17 @@ struct GroupArguments {
     #[arg(long, value_name = "MS", default_value_t = 60)]
     takeover_ms: u64,
 
+    /// List the router in etcd, where clients and workers find it by the same target:
+    /// router+etcd://HOST:PORT/PREFIX, or router+etcds:// with TLS, and ETCDCTL_CACERT,
+    /// ETCDCTL_CERT, ETCDCTL_KEY and ETCDCTL_USER in the environment
+    #[arg(long, value_name = "TARGET")]
+    etcd: Option<String>,
+
+    /// The control address that is listed, by which others reach this router [default: --listen, or
+    /// its port at the address of --data]
+    #[arg(long, value_name = "ADDRESS", requires = "etcd")]
+    etcd_address: Option<SocketAddr>,
+
     #[command(flatten)]
     plane: PlaneOptions,
 
@@ -198,6 +209,12 @@ pub struct GroupOptions {
     /// After so much silence it has failed.
     #[serde(default = "default_takeover_ms")]
     pub takeover_ms: u64,
+    /// Where in etcd the router is listed.
+    #[serde(default)]
+    pub etcd: Option<String>,
+    /// At which address.
+    #[serde(default)]
+    pub etcd_address: Option<SocketAddr>,
     #[serde(default)]
     plane: PlaneKind,
     #[serde(default)]
@@ -271,7 +288,7 @@ impl Options {
         match self.file() {
             None => Ok(Configuration { groups: vec![self.group.clone().into()], admin }),
             Some(path) => {
-                let (groups, of_file) = read(path)?;
+                let (groups, of_file) = file::read(path)?;
                 Ok(Configuration { groups, admin: admin.or(of_file) })
             }
         }
@@ -300,6 +317,8 @@ impl From<GroupArguments> for GroupOptions {
             interface: given.plane.interface,
             peer: given.peer,
             takeover_ms: given.takeover_ms,
+            etcd: given.etcd,
+            etcd_address: given.etcd_address,
             plane: given.plane.plane,
             queue: given.plane.queue,
             partial_checksums: given.plane.partial_checksums,
@@ -373,6 +392,7 @@ impl GroupOptions {
             return Err("binds: the group has no services to bind".to_owned());
         }
         self.plane().check(self.data_address())?;
+        self.listing()?;
         let (routers, services) = (self.routers.clone(), self.services.clone());
         let workers = Workers { allowed: self.workers.clone(), primaries: self.primaries.clone() };
         let (asked_max, rest) = (self.asked_max, GroupSettings::default());
@@ -414,84 +434,20 @@ impl GroupOptions {
     }
 }
 
-/// At the same addresses, but at any port, by UDP and without a virtual address: a router that runs
-/// may use these.
+/// At the same addresses, but at any port, by UDP, without a virtual address and not listed: a
+/// router that runs may use these.
 pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
     let any = |address: SocketAddr| SocketAddr::new(address.ip(), 0);
     let (listen, data, binds) = (any(group.listen), group.data.map(any), group.binds.map(any));
     let mut group = GroupOptions { listen, data, binds, ..group.clone() };
     (group.virtual_address, group.interface, group.peer) = (None, None, None);
+    (group.etcd, group.etcd_address) = (None, None);
     (group.plane, group.queue, group.partial_checksums) = (PlaneKind::Udp, None, false);
     group
 }
 
-/// The longest file, in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    admin: AdminOptions,
-    #[serde(default)]
-    group: Vec<Spanned<GroupOptions>>,
-}
-
-/// Why there is no configuration. The operator's fault.
-#[derive(Debug, thiserror::Error)]
-pub enum NotConfigured {
-    /// The file cannot be read.
-    #[error("{0}: {1}")]
-    Unreadable(PathBuf, std::io::Error),
-    /// The file is wrong.
-    #[error("{0}: {1}")]
-    Wrong(PathBuf, String),
-}
-
-/// Reads a file, and checks each of its groups.
-///
-/// # Errors
-/// See [`NotConfigured`]: the line, and what is wrong there.
-fn read(path: &Path) -> Result<(Vec<GroupOptions>, AdminOptions), NotConfigured> {
-    let wrong = |what: String| NotConfigured::Wrong(path.to_owned(), what);
-    let mut text = String::new();
-    let unreadable = |error| NotConfigured::Unreadable(path.to_owned(), error);
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(wrong(format!("it has more than {FILE_BYTES_MAX} bytes")));
-    }
-    parse(&text).map_err(wrong)
-}
-
-fn parse(text: &str) -> Result<(Vec<GroupOptions>, AdminOptions), String> {
-    let line = |at: usize| 1 + text[..at].matches('\n').count();
-    let file: File = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start.min(text.len()));
-        format!("line {}: {}", line(at), error.message())
-    })?;
-    if file.group.is_empty() {
-        return Err("there is no [[group]]".to_owned());
-    }
-    let mut groups: Vec<GroupOptions> = Vec::new();
-    for group in file.group {
-        let line = line(group.span().start);
-        let group = group.into_inner();
-        let at = group.listen;
-        let wrong = |what: String| format!("line {line}: group at {at}: {what}");
-        group.settings().map_err(wrong)?;
-        if at.port() != 0 && groups.iter().any(|other| other.listen == at) {
-            return Err(wrong("there are two at this address".to_owned()));
-        }
-        let shared = group.virtual_address;
-        if shared.is_some() && groups.iter().any(|other| other.virtual_address == shared) {
-            return Err(wrong("another group has the same virtual address".to_owned()));
-        }
-        groups.push(group);
-    }
-    Ok((groups, file.admin))
-}
-
+mod file;
+mod listed;
 mod shared;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod admin;
 mod admin_options;
 mod configuration;
 mod groups;
+mod listing;
 mod notices;
 mod plane_options;
 mod running;

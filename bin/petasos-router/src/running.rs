@@ -11,6 +11,7 @@ use petasos_netio_xdp::{XdpIo, XdpMode};
 use petasos_router_control::{Adjustment, GroupSettings, MemberSettings, Operator, RouterService};
 
 use crate::configuration::GroupOptions;
+use crate::listing::Listing;
 use crate::plane_options::{PlaneKind, PlaneOptions};
 use crate::said::say;
 use crate::security::SecurityOptions;
@@ -21,7 +22,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// A group that runs.
 pub struct Group {
-    // Ends first: clients are told that the router stands by.
+    // Ends first: nobody else is to find it.
+    listing: Option<Listing>,
+    // Ends then: clients are told that the router stands by.
     takeover: Option<Takeover>,
     // Ends before its node does, so that no packet comes for members that are told goodbye.
     service: RouterService,
@@ -73,6 +76,9 @@ impl Group {
 
     /// Members hear that it ends, and have time to go elsewhere.
     pub fn drain(&self) {
+        if let Some(listing) = &self.listing {
+            listing.end();
+        }
         if let Some(takeover) = &self.takeover {
             takeover.end();
         }
@@ -95,6 +101,7 @@ impl Group {
             ("binds", *binds != first.binds),
             ("standby", *standby != first.standby),
             ("the virtual address", to.of_takeover() != first.of_takeover()),
+            ("the list in etcd", to.of_listing() != first.of_listing()),
             ("what packets come and go by", to.plane() != first.plane()),
             ("what secures the group", to.security() != first.security()),
         ];
@@ -201,8 +208,9 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let service = service?;
     let takeover = takeover.map(|settings| Takeover::start(settings, listen, service.operator()));
     let takeover = takeover.transpose()?;
+    let listing = group.listing()?.map(|settings| Listing::start(settings, listen)).transpose()?;
     let (first, options) = (group.clone(), group.clone());
-    Ok(Group { takeover, service, node, listen, by, first, options })
+    Ok(Group { listing, takeover, service, node, listen, by, first, options })
 }
 
 /// Makes the node a router, with a socket for binds if it has services.

@@ -46,7 +46,7 @@ fn examples_of_options_are_options() {
     let text = read("petasos-router.toml");
     let is_example = |line: &&str| line.starts_with('#') && !line.starts_with("# ");
     let examples: Vec<&str> = text.lines().filter(is_example).filter(|it| *it != "#").collect();
-    assert_eq!(examples.len(), 7, "{examples:?}");
+    assert_eq!(examples.len(), 8, "{examples:?}");
     let all = examples.iter().fold(text.clone(), |text, line| text.replace(line, &line[1..]));
     assert_eq!(check("all", &all), Ok(()));
     let wrong = check("wrong", &text.replace("listen =", "listens ="));

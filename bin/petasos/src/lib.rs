@@ -9,6 +9,7 @@ pub mod connect;
 pub mod failed;
 pub mod failure;
 pub mod in_loop;
+pub mod listed;
 pub mod output;
 pub mod security;
 pub mod service;

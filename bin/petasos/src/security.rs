@@ -40,6 +40,11 @@ impl SecurityArgs {
         SecurityArgs { plaintext: true, ..SecurityArgs::default() }
     }
 
+    /// Whether plaintext is allowed beyond this host.
+    pub fn is_plaintext(&self) -> bool {
+        self.plaintext
+    }
+
     /// The same options as command-line words, for another process of this program on this host.
     pub fn words(&self) -> Vec<OsString> {
         let files = [

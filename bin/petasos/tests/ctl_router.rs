@@ -1,6 +1,16 @@
 //! `petasos ctl router` against a real `petasos-router`.
 
+#[path = "../../../crates/etcd/tests/cluster/mod.rs"]
+mod cluster;
+#[path = "ctl_router/listed.rs"]
+mod listed;
+/// What the etcd of tests waits with.
+mod servers {
+    pub use crate::until::until;
+}
 mod support;
+#[path = "../../../crates/petasos/tests/servers/until.rs"]
+mod until;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -31,10 +41,15 @@ struct Router {
 
 impl Router {
     fn start(name: &str) -> Router {
+        Router::start_with(name, "")
+    }
+
+    /// With more keys of its group.
+    fn start_with(name: &str, group: &str) -> Router {
         let folder =
             std::env::temp_dir().join(format!("petasos-ctl-router-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder can be made");
-        write(&folder, "");
+        write(&folder, group);
         let mut command = Command::new(program());
         command.arg("--config").arg(folder.join("router.toml")).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program was just built");

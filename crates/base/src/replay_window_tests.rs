@@ -52,7 +52,7 @@ fn compare<const WORDS: usize>(steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(petasos_cases::kept_with(64))]
 
     #[test]
     fn a_number_is_new_once_within_each_width(steps in steps()) {

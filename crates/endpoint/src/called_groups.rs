@@ -99,6 +99,9 @@ impl<S> Endpoint<S> {
             return Err(GroupOpenError::OutOfRange("asked_max"));
         }
         let routers = RouterList::new(&config.routers).ok_or(GroupOpenError::Routers)?;
+        if routers.iter().next().is_none() {
+            return Err(GroupOpenError::Routers);
+        }
         let addresses: Vec<_> = routers.iter().map(|entry| entry.address).collect();
         let groups = &mut self.cx.core.outside.groups;
         let id = GroupId(groups.next_id());

@@ -55,7 +55,7 @@ impl Default for GroupConfig {
 /// How to serve a group's requests.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
-    /// The control addresses of its routers, 1 to 8. They may tell of others.
+    /// The control addresses of its routers, at most 8. They may tell of others.
     pub routers: Vec<SocketAddr>,
     /// How many requests to take at a time from each router, at most 4095. 0: none yet.
     pub bound: u16,

@@ -125,7 +125,7 @@ pub(crate) fn jittered(wait: Duration) -> Duration {
 pub(crate) struct RouterList(Vec<RouterEntry>);
 
 impl RouterList {
-    /// Those that the program names, each once. `None` if there is none, or too many.
+    /// Those that the program names, each once. `None` if there are too many.
     pub(crate) fn new(named: &[SocketAddr]) -> Option<RouterList> {
         let mut list = RouterList(Vec::new());
         for &address in named {
@@ -133,7 +133,7 @@ impl RouterList {
                 list.0.push(RouterEntry::new(address, true));
             }
         }
-        (1..=ROUTERS_MAX).contains(&list.0.len()).then_some(list)
+        (list.0.len() <= ROUTERS_MAX).then_some(list)
     }
 
     /// Others are named from now on. Returns those that are new, and those that are neither named

@@ -59,7 +59,8 @@ impl ServedGroup {
 
 impl<S> Endpoint<S> {
     /// Begins to join the routers of a group: their requests come to the endpoint's handlers. The
-    /// endpoint keeps asking routers that cannot be reached or refuse, less and less often.
+    /// endpoint keeps asking routers that cannot be reached or refuse, less and less often. Without
+    /// routers it waits for [some](Endpoint::set_served_routers).
     ///
     /// # Errors
     /// See [`GroupOpenError`].
@@ -92,8 +93,9 @@ impl<S> Endpoint<S> {
         if let Some(threads) = config.idle_threads {
             self.follow_idle_time(threads, config.bound);
         }
-        addresses.into_iter().for_each(|router| self.ask_to_join(id, router, Duration::ZERO));
-        if self.cx.core.outside.groups.served(id).is_some_and(|group| group.inboxes.is_empty()) {
+        addresses.iter().for_each(|router| self.ask_to_join(id, *router, Duration::ZERO));
+        let group = self.cx.core.outside.groups.served(id);
+        if !addresses.is_empty() && group.is_some_and(|group| group.inboxes.is_empty()) {
             // The node has ended.
             self.leave_served(id);
             return Err(GroupOpenError::NotAttached);

@@ -19,11 +19,18 @@ use super::options::EtcdOptions;
 use super::source::{PATIENCE, Source, longer, over};
 use super::value;
 use petasos::{
-    Channel, ChannelBuilder, ConnectError, FoundServers, Request, Resolver, background_runtime,
+    Channel, ChannelBuilder, ConnectError, FoundServers, Join, Request, Resolver, TargetError,
+    background_runtime,
 };
 
 /// The wait after the first failure.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// The most keys under a prefix that are read, the first ones in etcd's order.
+const KEYS_MAX: i64 = 4096;
+/// So much of a key is logged, in bytes.
+const KEY_SHOWN_MAX: usize = 256;
+/// The most addresses that are found there.
+const ADDRESSES_MAX: usize = 4096;
 
 /// Keeps a channel's list of servers up to date until it is dropped.
 #[derive(Debug)]
@@ -77,12 +84,32 @@ impl EtcdResolver {
 
 impl EtcdOptions {
     /// A channel to the servers that are listed at a target: `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`
-    /// in plaintext, `etcds://…` with TLS.
+    /// in plaintext, `etcds://…` with TLS. At `router+etcd://…` and `router+etcds://…` the routers
+    /// of a group of workers are listed, and the channel calls the group.
     ///
     /// # Errors
-    /// The target does not have this form, or it is `etcds://` and the options have no TLS.
+    /// The target does not have this form, or etcd needs TLS and the options have none.
     pub fn channel(&self, target: &str) -> Result<ChannelBuilder, ConnectError> {
-        Ok(Channel::builder(target).resolver(EtcdResolver::with_options(target, self)?))
+        let resolver = EtcdResolver::with_options(target, self)?;
+        let builder = Channel::builder(target);
+        Ok(match resolver.source.is_group {
+            true => builder.router_resolver(resolver),
+            false => builder.resolver(resolver),
+        })
+    }
+
+    /// Joins the group of workers whose routers are listed at a target,
+    /// `router+etcd://HOST:PORT[,HOST:PORT…]/PREFIX` in plaintext, `router+etcds://…` with TLS. The
+    /// server follows the list.
+    ///
+    /// # Errors
+    /// As [`EtcdOptions::channel`]; also if servers are listed there, and not routers.
+    pub fn join(&self, target: &str) -> Result<Join, ConnectError> {
+        let resolver = EtcdResolver::with_options(target, self)?;
+        match resolver.source.is_group {
+            true => Ok(Join::new(target).resolver(resolver)),
+            false => Err(TargetError::Scheme("etcd".to_owned()).into()),
+        }
     }
 }
 
@@ -152,18 +179,25 @@ async fn read(
     found: &FoundServers,
 ) -> Result<i64, Status> {
     let mut range: Msg<RangeRequest> = RangeRequest::new();
-    range.edit().set_key(source.prefix.as_bytes()).set_range_end(&*source.range_end());
+    let (key, end) = (source.prefix.as_bytes(), source.range_end());
+    range.edit().set_key(key).set_range_end(&*end).set_limit(KEYS_MAX);
     let answer = keys.range(Request::new(range).with_timeout(PATIENCE)).await?;
     let mut list = Vec::new();
-    for pair in answer.kvs().iter() {
+    // etcd may give more than it was asked for.
+    for pair in answer.kvs().iter().take(KEYS_MAX as usize) {
+        if list.len() >= ADDRESSES_MAX {
+            break;
+        }
         match look_up(pair.value()).await {
             Ok(addresses) => list.extend(addresses),
             Err(why) => {
-                let key = pair.key().escape_ascii().to_string();
+                let key = pair.key();
+                let key = key[..key.len().min(KEY_SHOWN_MAX)].escape_ascii().to_string();
                 tracing::warn!(key, why, "a value in etcd is not an address");
             }
         }
     }
+    list.truncate(ADDRESSES_MAX);
     let is_new = known.lock().as_ref() != Some(&list);
     if is_new {
         *known.lock() = Some(list.clone());

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use petasos::{ConnectError, Msg, Request, Status};
+use petasos::{ConnectError, Msg, Request, Status, TargetError};
 
 use super::api::{KVClient, RangeRequest, WatchClient, WatchRequest};
 use super::options::EtcdOptions;
@@ -34,6 +34,9 @@ impl EtcdOptions {
     /// The target does not have this form, or it is `etcds://` and the options have no TLS.
     pub fn key(&self, target: &str) -> Result<Key, ConnectError> {
         let source = Source::of_target(target, self)?;
+        if source.is_group {
+            return Err(TargetError::Form(target.to_owned()).into());
+        }
         let key = source.prefix.trim_end_matches('/').to_owned();
         Ok(Key { source, key })
     }

@@ -1,17 +1,19 @@
-//! Servers whose addresses are in etcd, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, and configurations
-//! that are there ([`Key`]).
+//! Servers whose addresses are in etcd, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, routers of groups of
+//! workers, `router+etcd://…`, and configurations that are there ([`Key`]).
 //!
 //! Each key under `PREFIX/` has a server's address as its value: `host:port`, or what gRPC's naming
 //! for etcd writes, a JSON object with the address in `Addr`. A channel with such a target reads
 //! them and watches for changes. While etcd cannot be reached, the channel keeps the latest list. A
-//! server adds itself to the list with a [`Registration`].
+//! server adds itself to the list with a [`Registration`]. A group's routers do that, too: clients
+//! follow their list with [`channel`], workers with [`EtcdOptions::join`].
 //!
 //! etcd (3.4 or later) is reached over gRPC: with `etcd://` in plaintext, which needs consent
 //! beyond this host, with `etcds://` over TLS. [`EtcdOptions`] has certificates, user and password.
 //! The part of etcd's API that is used is in `proto/etcd/rpc.proto`, and the code generated from it
 //! in [`api`].
 //!
-//! etcd's contents are not trusted: a value that is not an address is skipped, with a warning.
+//! etcd's contents are not trusted: a value that is not an address is skipped, with a warning, and
+//! what is read is bounded.
 
 mod follow;
 pub mod api {
@@ -34,8 +36,9 @@ pub use key::{Follower, Key};
 pub use options::{EtcdOptions, OptionsError};
 pub use register::{RegisterError, Registration};
 
-/// A channel to the servers that are listed at a target, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, in
-/// an etcd on this host that has no users. For others use [`EtcdOptions::channel`].
+/// A channel to the servers that are listed at a target, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, or
+/// to a group whose routers are, `router+etcd://…`, in an etcd on this host that has no users. For
+/// others use [`EtcdOptions::channel`].
 ///
 /// # Errors
 /// As [`EtcdOptions::channel`].

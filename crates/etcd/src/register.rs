@@ -1,4 +1,4 @@
-//! Servers that register themselves in etcd.
+//! Servers, and routers of groups, that register themselves in etcd.
 
 use core::fmt;
 use core::time::Duration;

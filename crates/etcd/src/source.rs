@@ -7,6 +7,8 @@ use petasos::{Channel, ConnectError, Status, TargetError};
 
 use super::options::EtcdOptions;
 
+/// What is before the scheme if the addresses are of a group's routers.
+const GROUP: &str = "router+";
 /// The timeout of a call to etcd.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -17,6 +19,8 @@ pub(crate) struct Source {
     pub(crate) hosts: String,
     /// The prefix of the keys; ends in `/`.
     pub(crate) prefix: String,
+    /// Whether these are the addresses of a group's routers, and not of servers.
+    pub(crate) is_group: bool,
     /// Whether etcd must be reached with TLS.
     is_secure: bool,
     pub(crate) options: EtcdOptions,
@@ -24,26 +28,32 @@ pub(crate) struct Source {
 
 impl Source {
     /// Parses what follows `etcd://` in a target; `None` if it is invalid.
-    fn parse(text: &str, is_secure: bool, options: &EtcdOptions) -> Option<Source> {
+    fn parse(
+        text: &str,
+        (is_group, is_secure): (bool, bool),
+        options: &EtcdOptions,
+    ) -> Option<Source> {
         let (hosts, path) = text.split_once('/')?;
         let path = path.trim_end_matches('/');
         petasos::hosts(hosts)?;
         let (hosts, prefix) = (hosts.to_owned(), format!("{path}/"));
-        let source = Source { hosts, prefix, is_secure, options: options.clone() };
+        let source = Source { hosts, prefix, is_group, is_secure, options: options.clone() };
         (!path.is_empty()).then_some(source)
     }
 
-    /// Parses a target, `etcd://…` or `etcds://…`.
+    /// Parses a target, `etcd://…` or `etcds://…`, with [`GROUP`] before it for routers.
     pub(crate) fn of_target(target: &str, options: &EtcdOptions) -> Result<Source, ConnectError> {
         let form = || TargetError::Form(target.to_owned());
         let (scheme, text) = target.split_once("://").ok_or_else(form)?;
-        let is_secure = match scheme {
+        let of_group = scheme.strip_prefix(GROUP);
+        let is_secure = match of_group.unwrap_or(scheme) {
             "etcd" => false,
             "etcds" if options.tls.is_some() => true,
             "etcds" => return Err(ConnectError::NoTls),
             _ => return Err(TargetError::Scheme(scheme.to_owned()).into()),
         };
-        Ok(Source::parse(text, is_secure, options).ok_or_else(form)?)
+        let what = (of_group.is_some(), is_secure);
+        Ok(Source::parse(text, what, options).ok_or_else(form)?)
     }
 
     /// A channel to etcd. Needs the context of a Tokio runtime.
@@ -92,5 +102,12 @@ mod tests {
         let scheme = of("http://a:1/x").expect_err("etcd speaks gRPC");
         assert!(matches!(scheme, ConnectError::Target(TargetError::Scheme(_))));
         assert!(matches!(of("etcds://a:1/x"), Err(ConnectError::NoTls)));
+        let group = of("router+etcd://a:1/x").expect("it is one");
+        assert!(group.is_group && !source.is_group && group.prefix == "x/");
+        assert!(matches!(of("router+etcds://a:1/x"), Err(ConnectError::NoTls)));
+        for text in ["router+http://a:1/x", "router+://a:1/x", "router+router+etcd://a:1/x"] {
+            let scheme = of(text).expect_err(text);
+            assert!(matches!(scheme, ConnectError::Target(TargetError::Scheme(_))), "{text}");
+        }
     }
 }

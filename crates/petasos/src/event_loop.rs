@@ -180,7 +180,7 @@ impl Loop {
     /// # Panics
     /// While the loop turns.
     pub fn join(&self, group: impl Into<Join>) -> Result<(), StartError> {
-        let join = group.into();
+        let mut join = group.into();
         let (routers, found) = join.look_up()?;
         let Some(node) = self.runtime.node() else { return Err(StartError::JoinWithoutListening) };
         if node.local_address().is_none() {

@@ -195,7 +195,7 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(petasos_cases::kept_with(200))]
 
     /// Numbers in any order, with copies, gaps and probes, across each wrap: each is settled once,
     /// holes not before their time and soon after it.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Built, Program};
 use crate::TaskResult;
 
-const ENGINE: Program = Program { package: "petasos-engines", example: "icount_engine" };
+pub(super) const ENGINE: Program = Program { package: "petasos-engines", example: "icount_engine" };
 
 /// What a null engine may cost per message, in batches of 16.
 const CEILING: f64 = 60.0;

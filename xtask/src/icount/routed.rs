@@ -5,7 +5,8 @@ use std::path::Path;
 use super::{Built, Program};
 use crate::TaskResult;
 
-const ROUTED: Program = Program { package: "petasos-endpoint", example: "icount_routed" };
+pub(super) const ROUTED: Program =
+    Program { package: "petasos-endpoint", example: "icount_routed" };
 
 /// What a call may cost that runs at once, and one that asks for a worker first: the 3,178 and
 /// 7,297 that were counted, and 2 % more. Of sealed ones, most is what the AEAD takes, which hangs

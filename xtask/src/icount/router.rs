@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Built, Program};
 use crate::TaskResult;
 
-const ROUTER: Program = Program { package: "petasos-router", example: "icount_router" };
+pub(super) const ROUTER: Program = Program { package: "petasos-router", example: "icount_router" };
 
 /// What a request may cost with JBSQ(3) and 16 workers, if a worker is free and if it has to wait:
 /// the 655 and 1,089 that were counted, and 3 % more.

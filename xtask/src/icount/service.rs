@@ -5,7 +5,8 @@ use std::path::Path;
 use super::{Built, Program};
 use crate::TaskResult;
 
-const SERVICE: Program = Program { package: "petasos-service", example: "icount_service" };
+pub(super) const SERVICE: Program =
+    Program { package: "petasos-service", example: "icount_service" };
 
 /// What a call may cost, with a null policy on each side, in batches of 16: the 7,039 that were
 /// counted, and 3 % more.

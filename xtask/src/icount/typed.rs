@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Built, Program, RAW, TYPED_BYTES};
 use crate::TaskResult;
 
-const TYPED: Program = Program { package: "petasos", example: "icount_typed" };
+pub(super) const TYPED: Program = Program { package: "petasos", example: "icount_typed" };
 
 /// Prints the cost of a typed echo of 32 bytes, and how much of it is due to the raw RPC of as many
 /// bytes and to the messages. Fails if the rest exceeds the ceiling, if there is one.

@@ -1,12 +1,13 @@
 //! Runs every randomised test of the workspace repeatedly with fresh seeds.
 //!
 //! `cargo test` gives each property a few hundred cases. Failures that occur once in a hundred
-//! thousand cases are found here. In each round, each test program with randomised tests runs only
-//! these, under its own seed; then the simulators run clusters and calls with fresh seeds. A
-//! failure does not end the soak. It is printed with the command that repeats it, and again in the
-//! summary.
+//! thousand cases are found here, sooner with `--times`, which gives each property more cases. In
+//! each round, each test program with randomised tests runs only these, under its own seed; then
+//! the simulators run clusters and calls with fresh seeds. A failure does not end the soak. It is
+//! printed with the command that repeats it, and again in the summary.
 
 mod names;
+mod options;
 mod programs;
 
 use std::collections::hash_map::RandomState;
@@ -15,11 +16,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use self::options::Options;
 use self::programs::Randomised;
 use crate::attempt::{failure_of, now};
 use crate::task::{TaskResult, target_folder};
 
-/// A program that runs longer than this hangs, and is killed.
+/// A program that runs longer than this hangs, and is killed; with more cases, so much more.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(900);
 /// Simulation at the end of each round.
 const SIMULATE_S: u64 = 60;
@@ -30,14 +32,18 @@ struct Failure {
     again: String,
 }
 
-/// Runs rounds until `minutes` are over. A round that has begun is finished.
-pub fn run(root: &Path, minutes: u64) -> TaskResult {
-    let programs = programs::find(root)?;
+/// Runs rounds until the time is over, as the command's arguments say.
+pub fn run(root: &Path, arguments: &[&str]) -> TaskResult {
+    let options = Options::parse(arguments)?;
+    let programs = programs::find(root, &options.packages)?;
     let tests: usize = programs.iter().map(|program| program.tests.len()).sum();
     println!("soak: {tests} randomised tests in {} programs", programs.len());
-    let simulators = programs::simulators(root)?;
+    let simulators = match options.packages.is_empty() {
+        true => programs::simulators(root)?,
+        false => Vec::new(),
+    };
     let begin = now();
-    let is_over = || begin.elapsed() >= Duration::from_secs(minutes * 60);
+    let is_over = || begin.elapsed() >= Duration::from_secs(options.minutes * 60);
     let (mut failures, mut rounds) = (Vec::new(), 0_u64);
     while !is_over() {
         rounds += 1;
@@ -45,7 +51,7 @@ pub fn run(root: &Path, minutes: u64) -> TaskResult {
             if is_over() {
                 break;
             }
-            failures.extend(soak_program(root, program)?);
+            failures.extend(soak_program(root, program, &options)?);
         }
         for simulator in &simulators {
             if !is_over() {
@@ -69,16 +75,23 @@ fn summarise(failures: &[Failure]) -> TaskResult {
 }
 
 /// One program under a fresh seed.
-fn soak_program(root: &Path, randomised: &Randomised) -> Result<Option<Failure>, String> {
+fn soak_program(
+    root: &Path,
+    randomised: &Randomised,
+    options: &Options,
+) -> Result<Option<Failure>, String> {
     let seed = RandomState::new().hash_one(0) >> 1;
     let Randomised { program, tests } = randomised;
     let mut command = Command::new(&program.path);
     command.arg("--exact").args(tests).current_dir(&program.folder);
-    command.env("PROPTEST_RNG_SEED", seed.to_string());
+    let environment = options.environment();
+    command.env("PROPTEST_RNG_SEED", seed.to_string()).envs(environment.clone());
     let log = target_folder(root, "soak.log");
-    let Some(what) = failure_of(&mut command, &log, PROGRAM_TIMEOUT)? else { return Ok(None) };
+    let timeout = PROGRAM_TIMEOUT.saturating_mul(options.times);
+    let Some(what) = failure_of(&mut command, &log, timeout)? else { return Ok(None) };
     let what = format!("{}: {what}", program.name());
-    let again = format!("PROPTEST_RNG_SEED={seed} {}", randomised.again());
+    let environment = environment.map(|(name, value)| format!("{name}={value}")).join(" ");
+    let again = format!("PROPTEST_RNG_SEED={seed} {environment} {}", randomised.again());
     Ok(Some(report(&log, what, again)))
 }
 

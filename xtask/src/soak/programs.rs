@@ -24,9 +24,15 @@ impl Randomised {
     }
 }
 
-/// Builds all tests and lists the programs that have randomised ones.
-pub fn find(root: &Path) -> Result<Vec<Randomised>, String> {
-    let messages = workspace::messages(root, &["test", "--workspace", "--no-run"])?;
+/// Builds the tests of `packages`, or all if there are none, and lists the programs that have
+/// randomised ones.
+pub fn find(root: &Path, packages: &[String]) -> Result<Vec<Randomised>, String> {
+    let mut arguments = vec!["test", "--no-run"];
+    match packages.is_empty() {
+        true => arguments.push("--workspace"),
+        false => arguments.extend(packages.iter().flat_map(|package| ["-p", package.as_str()])),
+    }
+    let messages = workspace::messages(root, &arguments)?;
     let names = randomised_names(root, &messages)?;
     let mut programs = Vec::new();
     for program in workspace::test_programs(&messages)? {

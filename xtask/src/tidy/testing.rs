@@ -1,4 +1,4 @@
-//! What tests must not do: skip silently, or lose the cases that failed.
+//! What tests must not do: skip silently, lose the cases that failed, or stay short in a soak.
 
 use super::{Finding, TextFile};
 
@@ -12,6 +12,7 @@ pub fn check(file: &TextFile) -> Vec<Finding> {
     }
     let mut findings = silent_skips(file);
     findings.extend(lost_cases(file));
+    findings.extend(fixed_cases(file));
     findings
 }
 
@@ -46,6 +47,16 @@ fn lost_cases(file: &TextFile) -> Option<Finding> {
     Some(Finding::new(&file.path, lost + 1, "cases", advice))
 }
 
+/// proptest's own way to have fewer cases hides the environment, which a soak has more by.
+fn fixed_cases(file: &TextFile) -> Option<Finding> {
+    if SKIPPERS.iter().any(|folder| file.path.starts_with(folder)) {
+        return None;
+    }
+    let line = file.text.lines().position(|line| line.contains("::with_cases("))?;
+    let advice = "use `petasos_cases::kept_with`: a soak multiplies its cases";
+    Some(Finding::new(&file.path, line + 1, "cases", advice))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +86,13 @@ mod tests {
         assert_eq!(rules("crates/x/src/tests/a.rs", forgets), [(1, "cases")]);
         let kept = "proptest! {\n    #![proptest_config(petasos_cases::kept())]\n}\n";
         assert!(rules("crates/x/tests/a.rs", kept).is_empty());
+    }
+
+    #[test]
+    fn a_soak_multiplies_the_cases_of_all_properties() {
+        let fixed = "proptest! {\n    #![proptest_config(ProptestConfig::with_cases(9))]\n}\n";
+        assert_eq!(rules("crates/x/src/a.rs", fixed), [(2, "cases")]);
+        let share = "proptest! {\n    #![proptest_config(petasos_cases::kept_with(9))]\n}\n";
+        assert!(rules("crates/x/src/a.rs", share).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Files that are wrong.
 
+use super::file::parse;
 use super::*;
 
 #[test]
@@ -72,4 +73,64 @@ fn a_virtual_address_needs_another_router_and_an_own_address() {
     assert!(wrong.contains("another group has the same virtual address"), "{wrong}");
     let without = at_any_ports(&groups[0]);
     assert!(without.takeover().is_ok_and(|it| it.is_none()), "a check takes no address");
+}
+
+/// Where a router is listed, and at which address.
+#[test]
+fn a_list_in_etcd_takes_an_address_that_others_reach() {
+    let target = "router+etcd://127.0.0.1:2379/groups/a";
+    let of = |listen: &str, more: &str| {
+        parse(&format!("[[group]]\nlisten = \"{listen}\"\nplaintext = true\n{more}"))
+            .and_then(|(groups, _)| groups[0].listing())
+    };
+    let listed = |listen: &str, more: &str| {
+        let listing = of(listen, &format!("etcd = \"{target}\"\n{more}"));
+        listing.map(|it| it.expect("it is listed").address.to_string())
+    };
+    let is = |listen, more, expected: &str| {
+        assert_eq!(listed(listen, more).as_deref(), Ok(expected), "{listen} {more}");
+    };
+    is("10.0.0.1:7000", "", "10.0.0.1:7000");
+    is("0.0.0.0:7000", "data = \"10.0.0.1:7001\"", "10.0.0.1:7000");
+    is("[::1]:0", "", "[::1]:0");
+    is("0.0.0.0:7000", "etcd_address = \"192.0.2.7:17000\"", "192.0.2.7:17000");
+    assert!(of("10.0.0.1:7000", "").expect("it is right").is_none());
+    for (listen, more, what) in [
+        ("0.0.0.0:7000", "", "give this router's own"),
+        ("10.0.0.1:7000", "etcd_address = \"0.0.0.0:7000\"", "own address"),
+        ("10.0.0.1:7000", "etcd_address = \"10.0.0.1:0\"", "own address"),
+        ("10.0.0.1:7000", "etcd_address = \"224.0.0.1:1\"", "own address"),
+    ] {
+        let wrong = listed(listen, more).expect_err(what);
+        assert!(wrong.contains(what), "{wrong}");
+    }
+    let lonely = of("10.0.0.1:7000", "etcd_address = \"10.0.0.1:7000\"").expect_err("no etcd");
+    assert!(lonely.contains("give etcd"), "{lonely}");
+    for (wrong, what) in [
+        ("etcd://127.0.0.1:2379/groups/a", "router+etcd://"),
+        ("router+etcd://127.0.0.1:2379", "PREFIX"),
+        ("router+etcds://127.0.0.1:2379/a", "ETCDCTL_CACERT"),
+    ] {
+        let said = of("10.0.0.1:7000", &format!("etcd = \"{wrong}\"")).expect_err(wrong);
+        assert!(said.contains(what), "{said}");
+    }
+}
+
+/// The address that two routers share is no router's own.
+#[test]
+fn a_virtual_address_is_not_listed() {
+    let group = |etcd_address: &str| {
+        format!(
+            "[[group]]\nlisten = \"0.0.0.0:7000\"\ndata = \"10.0.0.1:7001\"\nplaintext = true\n\
+             virtual_address = \"10.0.0.100/24\"\ninterface = \"eth0\"\n\
+             peer = \"10.0.0.2:7000\"\netcd = \"router+etcd://127.0.0.1:2379/a\"\n{etcd_address}"
+        )
+    };
+    let (groups, _) = parse(&group("")).expect("it is right");
+    let listing = groups[0].listing().expect("it is right").expect("it is listed");
+    assert_eq!(listing.address.to_string(), "10.0.0.1:7000");
+    let wrong = parse(&group("etcd_address = \"10.0.0.100:7000\"")).expect_err("it is shared");
+    assert!(wrong.contains("own address"), "{wrong}");
+    let without = at_any_ports(&groups[0]);
+    assert!(without.listing().is_ok_and(|it| it.is_none()), "a check is not listed");
 }

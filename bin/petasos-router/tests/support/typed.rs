@@ -9,10 +9,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use petasos::{
-    Channel, Credentials, Request, Response, Security, Server, Status, TlsConfig, block_on,
+    Channel, ChannelBuilder, Credentials, Join, Request, Response, Security, Server, ServerBuilder,
+    Status, TlsConfig, block_on,
 };
 use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_etcd::EtcdOptions;
 
 use crate::certificates::Folder;
 use crate::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
@@ -50,10 +52,15 @@ impl Greeter for Telling {
     }
 }
 
+/// A server that says what it runs.
+pub fn server() -> ServerBuilder {
+    Server::builder().add(GreeterServer::new(Telling))
+}
+
 /// What a worker's process runs, if this is one.
 pub fn run_worker() {
     let Ok(group) = std::env::var(GROUP) else { return };
-    let server = Server::builder().add(GreeterServer::new(Telling));
+    let server = server();
     let folder = std::env::var(FOLDER).ok().map(PathBuf::from);
     let (listen, security) = match (std::env::var(LISTEN), folder) {
         (Ok(listen), None) => (listen, Security::Plaintext),
@@ -61,7 +68,7 @@ pub fn run_worker() {
             (listen.unwrap_or("127.0.0.1:0".to_owned()), security(folder.as_deref()))
         }
     };
-    let server = server.security(security).listen(&listen).join(group);
+    let server = server.security(security).listen(&listen).join(joined(&group));
     let server = server.start().expect("the address has ports");
     while !server.routers().iter().any(|at| at.is_member) {
         std::thread::sleep(Duration::from_millis(2));
@@ -71,6 +78,26 @@ pub fn run_worker() {
     match terminated() {
         true => drop(block_on(server.drain(Duration::from_secs(30)))),
         false => drop(server),
+    }
+}
+
+/// Whether the routers of a group are listed in etcd.
+fn is_listed(group: &str) -> bool {
+    group.starts_with("router+etcd://")
+}
+
+pub fn joined(group: &str) -> Join {
+    match is_listed(group) {
+        true => EtcdOptions::new().join(group).expect("it is a target"),
+        false => Join::new(group),
+    }
+}
+
+/// A channel to a group. If its routers are listed, calls wait until one is.
+pub fn channel(group: &str) -> ChannelBuilder {
+    match is_listed(group) {
+        true => petasos_etcd::channel(group).expect("it is a target").wait_for_ready(true),
+        false => Channel::builder(group),
     }
 }
 
@@ -120,7 +147,7 @@ impl Calling<'_> {
 
 /// Calls from several threads as long as something happens.
 pub fn call_with(group: &str, security: Security, happens: impl FnOnce(&Calling<'_>)) -> Seen {
-    let channel = Channel::builder(group).security(security).connect();
+    let channel = channel(group).security(security).connect();
     let client = GreeterClient::new(block_on(channel).expect("a router is there"));
     let (seen, is_over) = (Mutex::new(Seen::default()), AtomicBool::new(false));
     std::thread::scope(|scope| {

@@ -3,6 +3,8 @@
 
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
+#[path = "../../../../crates/etcd/tests/cluster/mod.rs"]
+mod cluster;
 #[path = "../../../../crates/petasos/tests/greeter/generated.rs"]
 mod generated;
 #[path = "../../../../crates/endpoint/tests/routers/namespace.rs"]
@@ -11,11 +13,19 @@ mod namespace;
 mod support;
 #[path = "../support/typed.rs"]
 mod typed;
+#[path = "../../../../crates/petasos/tests/servers/until.rs"]
+mod until;
 
 mod callers;
 mod kills;
+mod listed;
 mod network;
 mod xdp;
+
+/// What the etcd of tests waits with.
+mod servers {
+    pub use crate::until::until;
+}
 
 /// Not a test of its own: what a worker's process runs.
 #[test]

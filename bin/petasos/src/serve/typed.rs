@@ -11,6 +11,7 @@ use petasos::{Join, Server, StartError};
 
 use super::{DRAIN_TIMEOUT, parse_address};
 use petasos_cli::failure::Failure;
+use petasos_cli::listed;
 use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::service::{Shared, typed};
@@ -26,8 +27,9 @@ pub(super) struct TypedArgs {
     /// The same for gRPC clients. With --tls-cert it is TLS, and clients need certificates.
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     grpc: Option<SocketAddr>,
-    /// Join a group of workers by its routers, as router://HOST:PORT[,HOST:PORT...]: calls to the
-    /// group come to the typed services as well.
+    /// Join a group of workers by its routers, as router://HOST:PORT[,HOST:PORT...], or as
+    /// router+etcd://HOST:PORT/PREFIX if they are listed in etcd: calls to the group come to the
+    /// typed services as well.
     #[arg(long, value_name = "ROUTERS", requires = "typed")]
     join: Option<String>,
     /// How many requests each loop takes at a time from each router of the group.
@@ -62,7 +64,11 @@ impl TypedArgs {
             server = server.listen(address);
         }
         if let Some(group) = &self.join {
-            let join = Join::new(group.as_str()).bound(self.join_bound);
+            let join = match listed::is_listed(group) {
+                true => listed::join(group, security)?,
+                false => Join::new(group.as_str()),
+            };
+            let join = join.bound(self.join_bound);
             server = server.join(match self.join_by_idle_time {
                 true => join.by_idle_time(1),
                 false => join,

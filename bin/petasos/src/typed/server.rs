@@ -7,6 +7,7 @@ use petasos::grpc::ClientConfig;
 use petasos::{Channel, ChannelBuilder, Code, ConnectError, Loop, LoopConfig, block_on};
 use petasos_cli::failed::Failed;
 use petasos_cli::failure::Failure;
+use petasos_cli::listed;
 use petasos_cli::security::SecurityArgs;
 
 /// The server, and how to call it.
@@ -14,7 +15,8 @@ use petasos_cli::security::SecurityArgs;
 pub struct ServerArgs {
     /// The server: HOST:PORT or petasos://HOST:PORT over datagrams; router://HOST:PORT a group of
     /// workers, by its router; grpc://HOST:PORT over HTTP/2, grpcs://HOST:PORT over HTTP/2 with
-    /// TLS.
+    /// TLS. Listed in etcd: etcd://HOST:PORT/PREFIX servers, router+etcd://HOST:PORT/PREFIX the
+    /// routers of a group.
     #[arg(value_name = "ADDRESS")]
     pub address: String,
     /// Send this with each call; may be repeated.
@@ -52,7 +54,12 @@ impl ServerArgs {
     }
 
     fn builder(&self) -> Result<ChannelBuilder, Failed> {
-        let mut builder = Channel::builder(&self.address).connect_timeout(self.connect_timeout);
+        let builder = match listed::is_listed(&self.address) {
+            true => listed::channel(&self.address, &self.security),
+            false => Ok(Channel::builder(&self.address)),
+        };
+        let builder = builder.map_err(|failure| Failed::new(failure.to_string()))?;
+        let mut builder = builder.connect_timeout(self.connect_timeout);
         for (key, value) in &self.headers {
             builder = builder.metadata(key, value);
         }

@@ -5,6 +5,9 @@ use proptest::prelude::*;
 use super::{decoded, encoded, grant, hello, params, strategies};
 use crate::*;
 
+/// The last field of a hello, which one of version 1.0 does not have (C17).
+const PLACE_BYTES: usize = 24;
+
 proptest! {
     #[test]
     fn every_message_comes_back_as_it_was(message in strategies::message()) {
@@ -15,8 +18,7 @@ proptest! {
     fn every_message_cut_short_is_an_error(message in strategies::message()) {
         let bytes = encoded(&message);
         let (header, body) = bytes.split_at(FRAME_HEADER_BYTES);
-        // A hello of version 1.0 has no place.
-        let optional = if matches!(message, Message::Hello(_)) { 24 } else { 0 };
+        let optional = if matches!(message, Message::Hello(_)) { PLACE_BYTES } else { 0 };
         for length in 0..body.len() - optional {
             let result = Message::decode(header[2], &body[..length]);
             // Cut between two entries, or before a secret, it is another message.
@@ -55,10 +57,40 @@ proptest! {
             let mut again = encoded(&changed);
             let skippable = bytes[3];
             (bytes[3], again[3]) = (0, 0);
-            let known = again.len().min(bytes.len());
             prop_assert!(skippable <= 1);
+            let known = encoded_alike(&changed, &bytes, &again);
             prop_assert_eq!(&again[2..known], &bytes[2..known]);
         }
+    }
+}
+
+/// How far bytes that were heard have to be those of what was understood. A later hello is longer.
+/// One that ends in its place, as its name has taken some of it, has none.
+fn encoded_alike(understood: &Message, heard: &[u8], again: &[u8]) -> usize {
+    match understood {
+        Message::Hello(_) if heard.len() < again.len() => again.len() - PLACE_BYTES,
+        _ => again.len().min(heard.len()),
+    }
+}
+
+#[test]
+fn c17_a_hello_that_ends_in_its_place_names_none() {
+    let place = Some(Place { boot: [7; 16], namespace: 1 });
+    let mut bytes = encoded(&Message::Hello(Hello { name: Text::new("a"), place, ..hello(1) }));
+    // The name's length, which is 1.
+    let at = bytes.len() - PLACE_BYTES - 2;
+    for cut in 1..=PLACE_BYTES as u8 {
+        bytes[at] = 1 + cut;
+        let Ok(changed) = decoded(&bytes) else { panic!("{cut}: the name is ASCII") };
+        let Message::Hello(hello) = &changed else { panic!("{changed:?}") };
+        assert_eq!((hello.place, hello.name.as_str().len()), (None, 1 + usize::from(cut)));
+        let again = encoded(&changed);
+        let known = encoded_alike(&changed, &bytes, &again);
+        assert_eq!(
+            (again.len(), known),
+            (bytes.len() + usize::from(cut), again.len() - PLACE_BYTES)
+        );
+        assert_eq!(again[2..known], bytes[2..known]);
     }
 }
 

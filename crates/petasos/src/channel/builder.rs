@@ -10,7 +10,7 @@ use petasos_call::{Codec, Metadata, MetadataError, Status};
 use petasos_rpc::intercept::{Chain, Interceptor};
 #[cfg(feature = "grpc")]
 use petasos_rpc::settings::{Carried, hosts};
-use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Servers, TargetError};
+use petasos_rpc::settings::{ChannelInfo, Defaults, Resolver, Routers, Servers, TargetError};
 use petasos_runtime::local;
 use petasos_runtime::remote::{KeepAlive, RemoteCompletion};
 use petasos_runtime::shared::Command;
@@ -63,8 +63,10 @@ pub enum ConnectError {
 #[must_use = "a builder makes nothing before it connects"]
 pub struct ChannelBuilder {
     target: String,
-    /// Finds the servers instead of the target.
+    /// Finds the servers, or a group's routers, instead of the target.
     resolver: Option<Box<dyn Resolver>>,
+    /// Whether it finds routers.
+    is_group: bool,
     balance: Option<Balance>,
     connect_timeout: Duration,
     timeout: Option<Duration>,
@@ -97,6 +99,7 @@ impl Channel {
         ChannelBuilder {
             target: target.to_owned(),
             resolver: None,
+            is_group: false,
             balance: None,
             connect_timeout: CONNECT_TIMEOUT,
             timeout: None,
@@ -119,6 +122,16 @@ impl ChannelBuilder {
     /// only a name for them.
     pub fn resolver(mut self, resolver: impl Resolver) -> ChannelBuilder {
         self.resolver = Some(Box::new(resolver));
+        self.is_group = false;
+        self
+    }
+
+    /// Uses `resolver` to find the routers of a group of workers, at most 8, as a channel to
+    /// `router://…` has them. The target is then only a name for the group. While the resolver
+    /// finds none, the channel stays with those that it has.
+    pub fn router_resolver(mut self, resolver: impl Resolver) -> ChannelBuilder {
+        self.resolver = Some(Box::new(resolver));
+        self.is_group = true;
         self
     }
 
@@ -279,6 +292,7 @@ impl ChannelBuilder {
             return self.connect_grpc_to(vec![target], config);
         }
         let servers = match self.resolver.take() {
+            Some(resolver) if self.is_group => Servers::Group(Routers::Resolved(resolver)),
             Some(resolver) => Servers::Resolved(resolver),
             None => Servers::parse(&self.target)?,
         };

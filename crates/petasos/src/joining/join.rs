@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use petasos_endpoint::{Node, ServeConfig};
-use petasos_rpc::settings::Routers;
+use petasos_rpc::settings::{Resolver, Routers};
 
 use super::error::StartError;
 
@@ -14,10 +14,12 @@ use super::error::StartError;
 /// # use petasos::Join;
 /// let join = Join::new("router://10.0.0.1:7000,10.0.0.2:7000").bound(3);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use = "it is for `ServerBuilder::join`"]
 pub struct Join {
     target: String,
+    /// Finds the routers instead of the target.
+    resolver: Option<Box<dyn Resolver>>,
     bound: u16,
     idle_threads: Option<u16>,
     weight: u16,
@@ -29,7 +31,16 @@ impl Join {
     /// up again every 30 s: routers that come are joined, and those that are gone are left.
     pub fn new(target: impl Into<String>) -> Join {
         let ServeConfig { bound, weight, is_primary, .. } = ServeConfig::default();
-        Join { target: target.into(), bound, idle_threads: None, weight, is_primary }
+        let target = target.into();
+        Join { target, resolver: None, bound, idle_threads: None, weight, is_primary }
+    }
+
+    /// Uses `resolver` to find the routers, at most 8. The target is then only a name for them. The
+    /// server starts without waiting for the resolver, joins routers when it finds them, and leaves
+    /// those that are gone. While it finds none, or fails, the server stays with those it has.
+    pub fn resolver(mut self, resolver: impl Resolver) -> Join {
+        self.resolver = Some(Box::new(resolver));
+        self
     }
 
     /// Sets how many requests each loop takes at a time from each router, 1 to 4095; the default is
@@ -62,12 +73,15 @@ impl Join {
         self
     }
 
-    /// The routers, and their addresses.
-    pub(crate) fn look_up(&self) -> Result<(Routers, Vec<SocketAddr>), StartError> {
+    /// The routers, and their addresses as far as they are known. This is asked once.
+    pub(crate) fn look_up(&mut self) -> Result<(Routers, Vec<SocketAddr>), StartError> {
         if self.bound == 0 || self.idle_threads == Some(0) {
             return Err(StartError::JoinBound);
         }
-        let routers = Routers::parse(&self.target)?;
+        let routers = match self.resolver.take() {
+            Some(resolver) => Routers::Resolved(resolver),
+            None => Routers::parse(&self.target)?,
+        };
         let found = routers.look_up();
         let found = found.map_err(|error| StartError::Address(self.target.clone(), error))?;
         Ok((routers, found))

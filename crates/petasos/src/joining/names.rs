@@ -1,4 +1,5 @@
-//! Names of routers that are looked up again while a server runs, as those of channels are.
+//! Routers of groups that a server joins, followed while it runs: names are looked up again, as
+//! those of channels are, and resolvers tell of changes.
 //!
 //! Invariant: a lookup that fails, or finds nobody, changes nothing.
 
@@ -6,11 +7,12 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use petasos_rpc::settings::Routers;
+use petasos_rpc::settings::{FoundServers, Routers};
 
-/// How often names are looked up again, as those of channels.
+/// How often names are looked up again, and resolvers asked, as those of channels.
 const LOOK_UP_AFTER: Duration = Duration::from_secs(30);
 
 /// A thread that looks names up. Dropping this ends it, after a lookup that is under way.
@@ -27,6 +29,12 @@ pub(crate) struct Named {
     pub(crate) found: Vec<SocketAddr>,
 }
 
+/// A group whose routers may become others, and who is told of that.
+struct Followed {
+    routers: Routers,
+    found: FoundServers,
+}
+
 impl Names {
     /// As [`Names::start`], for one group.
     ///
@@ -36,29 +44,32 @@ impl Names {
         group: usize,
         routers: Routers,
         mut found: Vec<SocketAddr>,
-        tell: impl Fn(usize, Vec<SocketAddr>) + Send + 'static,
+        tell: impl Fn(usize, Vec<SocketAddr>) + Clone + Send + Sync + 'static,
     ) -> io::Result<Option<Names>> {
         found.sort_unstable();
         Names::start(vec![Named { group, routers, found }], tell)
     }
 
-    /// Begins to look up, and to tell of groups that have other routers; `None` if none has a name.
+    /// Begins to look up, and to tell of groups that have other routers; `None` if none can have.
     ///
     /// # Errors
     /// The system has no thread left.
     pub(crate) fn start(
         mut named: Vec<Named>,
-        tell: impl Fn(usize, Vec<SocketAddr>) + Send + 'static,
+        tell: impl Fn(usize, Vec<SocketAddr>) + Clone + Send + Sync + 'static,
     ) -> io::Result<Option<Names>> {
-        named.retain(|it| matches!(it.routers, Routers::Names(_)));
+        named.retain(|it| !matches!(it.routers, Routers::Addresses(_)));
         if named.is_empty() {
             return Ok(None);
         }
+        let followed: Vec<_> = named.into_iter().map(|it| it.followed(tell.clone())).collect();
+        let resolved = followed.iter().filter(|it| matches!(it.routers, Routers::Resolved(_)));
+        resolved.for_each(Followed::look_again);
         let (ends, ended) = channel();
         let thread = std::thread::Builder::new().name("petasos-names".to_owned());
         thread.spawn(move || {
             while !has_ended(&ended, LOOK_UP_AFTER) {
-                named.iter_mut().for_each(|it| it.look_again(Routers::look_up, &tell));
+                followed.iter().for_each(Followed::look_again);
             }
         })?;
         Ok(Some(Names { _ends: ends }))
@@ -71,32 +82,57 @@ fn has_ended(ended: &Receiver<Infallible>, wait: Duration) -> bool {
 }
 
 impl Named {
-    fn look_again(
-        &mut self,
-        look_up: impl FnOnce(&Routers) -> io::Result<Vec<SocketAddr>>,
-        tell: &impl Fn(usize, Vec<SocketAddr>),
-    ) {
-        let mut found = match look_up(&self.routers) {
-            Ok(found) if !found.is_empty() => found,
-            Ok(_) => return,
-            Err(_error) => {
-                #[cfg(feature = "tracing")]
-                tracing::debug!(error = %_error, "names of routers are not found");
-                return;
+    fn followed(self, tell: impl Fn(usize, Vec<SocketAddr>) + Send + Sync + 'static) -> Followed {
+        let Named { group, routers, found } = self;
+        let known = Mutex::new(found);
+        let found = FoundServers::new(move |found| {
+            // Told in the order in which it became known.
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(news) = news(&mut known, found) {
+                tell(group, news);
             }
-        };
-        // Resolvers turn lists round.
-        found.sort_unstable();
-        if found != self.found {
-            self.found = found.clone();
-            tell(self.group, found);
+        });
+        Followed { routers, found }
+    }
+}
+
+impl Followed {
+    fn look_again(&self) {
+        match &self.routers {
+            Routers::Resolved(resolver) => resolver.resolve(self.found.clone()),
+            named => self.found.set(named.look_up()),
         }
     }
 }
 
+/// What was found, if it is other than what is known.
+fn news(
+    known: &mut Vec<SocketAddr>,
+    found: io::Result<Vec<SocketAddr>>,
+) -> Option<Vec<SocketAddr>> {
+    let mut found = match found {
+        Ok(found) => found,
+        Err(_error) => {
+            #[cfg(feature = "tracing")]
+            tracing::debug!(error = %_error, "routers are not found");
+            return None;
+        }
+    };
+    found = Routers::of_group(found);
+    // Resolvers turn lists round.
+    found.sort_unstable();
+    if found.is_empty() || found == *known {
+        return None;
+    }
+    known.clone_from(&found);
+    Some(found)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::sync::Arc;
+
+    use petasos_rpc::settings::{ROUTERS_MAX, Resolver};
 
     use super::*;
 
@@ -104,21 +140,50 @@ mod tests {
         ports.iter().map(|port| SocketAddr::from(([127, 0, 0, 1], *port))).collect()
     }
 
+    fn failed() -> io::Result<Vec<SocketAddr>> {
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
     #[test]
     fn only_what_is_news_is_told() {
-        let routers = Routers::parse("router://localhost:1").expect("it is right");
-        let mut named = Named { group: 3, routers, found: at(&[1, 2]) };
-        let told = RefCell::new(Vec::new());
-        let tell = |group, found| told.borrow_mut().push((group, found));
-        let failed = || Err(io::ErrorKind::TimedOut.into());
+        let mut known = at(&[1, 2]);
         for found in [Ok(at(&[2, 1])), failed(), Ok(Vec::new()), Ok(at(&[1, 2]))] {
-            named.look_again(|_| found, &tell);
+            assert_eq!(news(&mut known, found), None);
         }
-        assert!(told.borrow().is_empty());
-        for found in [Ok(at(&[5, 4])), Ok(at(&[4, 5])), failed(), Ok(at(&[4]))] {
-            named.look_again(|_| found, &tell);
+        let found = [Ok(at(&[5, 4])), Ok(at(&[4, 5])), failed(), Ok(at(&[4]))];
+        let told: Vec<_> = found.into_iter().filter_map(|it| news(&mut known, it)).collect();
+        assert_eq!(told, [at(&[4, 5]), at(&[4])]);
+        let many: Vec<u16> = (1..20).collect();
+        assert_eq!(news(&mut known, Ok(at(&many))), Some(at(&many[..ROUTERS_MAX])));
+    }
+
+    /// Keeps who wants to know, for the test to tell.
+    #[derive(Clone, Debug, Default)]
+    struct ByHand(Arc<Mutex<Vec<FoundServers>>>);
+
+    impl Resolver for ByHand {
+        fn resolve(&self, found: FoundServers) {
+            self.0.lock().expect("nobody panics").push(found);
         }
-        assert_eq!(told.into_inner(), [(3, at(&[4, 5])), (3, at(&[4]))]);
+    }
+
+    #[test]
+    fn resolvers_are_asked_at_once_and_tell_at_any_time() {
+        let (resolver, (tell, told)) = (ByHand::default(), channel());
+        let routers = Routers::Resolved(Box::new(resolver.clone()));
+        let named = vec![Named { group: 3, routers, found: Vec::new() }];
+        let tell = move |group, found| tell.send((group, found)).expect("the test listens");
+        let names = Names::start(named, tell).expect("there are threads").expect("it can change");
+        let asked = std::mem::take(&mut *resolver.0.lock().expect("nobody panics"));
+        let [found] = &asked[..] else { panic!("{} questions", asked.len()) };
+        for list in [failed(), Ok(at(&[7])), Ok(at(&[7])), Ok(Vec::new()), Ok(at(&[9, 8]))] {
+            found.set(list);
+        }
+        drop(names);
+        drop(asked);
+        // All that it was told, until nobody is left who could tell more.
+        let told: Vec<_> = told.into_iter().collect();
+        assert_eq!(told, [(3, at(&[7])), (3, at(&[8, 9]))]);
     }
 
     #[test]

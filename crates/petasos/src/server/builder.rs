@@ -224,7 +224,7 @@ impl ServerBuilder {
     ///
     /// # Errors
     /// See [`StartError`].
-    pub fn start(self) -> Result<Server, StartError> {
+    pub fn start(mut self) -> Result<Server, StartError> {
         if let Some(error) = self.error {
             return Err(error.into());
         }
@@ -232,7 +232,7 @@ impl ServerBuilder {
         #[cfg(feature = "grpc")]
         self.check_grpc_services()?;
         let listen = self.listen.as_deref().map(find).transpose()?;
-        let routers = self.join.iter().map(Join::look_up).collect::<Result<Vec<_>, _>>()?;
+        let routers = self.join.iter_mut().map(Join::look_up).collect::<Result<Vec<_>, _>>()?;
         let config = LoopConfig { listen, ..self.config };
         let service = config.service.resolve().map_err(LoopError::from)?;
         if !routers.is_empty() && (service.is_some() || config.listen.is_none()) {
@@ -351,7 +351,7 @@ impl Server {
 }
 
 impl Server {
-    /// Has the names of routers looked up again from now on.
+    /// Has routers found, and their names looked up again, from now on.
     fn with_names(mut self, routers: Vec<(Routers, Vec<SocketAddr>)>) -> std::io::Result<Server> {
         let named = |(group, (routers, mut found)): (usize, (Routers, Vec<SocketAddr>))| {
             found.sort_unstable();

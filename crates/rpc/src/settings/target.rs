@@ -41,6 +41,8 @@ pub enum Routers {
     Addresses(Vec<SocketAddr>),
     /// Hosts and ports to be looked up; some hosts may be addresses.
     Names(Vec<(String, u16)>),
+    /// The program's resolver finds them.
+    Resolved(Box<dyn Resolver>),
 }
 
 /// The most routers of a group that can be named.
@@ -88,6 +90,7 @@ impl Servers {
             "petasos" => Ok(match listed()? {
                 Routers::Addresses(addresses) => Servers::Addresses(addresses),
                 Routers::Names(names) => Servers::Names(names),
+                Routers::Resolved(resolver) => Servers::Resolved(resolver),
             }),
             "router" => match listed()? {
                 routers if routers.len() <= ROUTERS_MAX => Ok(Servers::Group(routers)),
@@ -135,7 +138,9 @@ impl Servers {
                 list.iter().any(SocketAddr::is_ipv6)
             }
             Servers::Names(_) | Servers::Group(Routers::Names(_)) => true,
-            Servers::Resolved(resolver) => resolver.is_ipv6(),
+            Servers::Resolved(resolver) | Servers::Group(Routers::Resolved(resolver)) => {
+                resolver.is_ipv6()
+            }
             // The service has the sockets.
             Servers::Carried(_) => false,
         }
@@ -170,20 +175,33 @@ impl Routers {
         match self {
             Routers::Addresses(list) => list.len(),
             Routers::Names(list) => list.len(),
+            Routers::Resolved(_) => 0,
         }
     }
 
-    /// Looks the names up, waiting for the network. At most [`ROUTERS_MAX`] are found.
+    /// Looks the names up, waiting for the network. At most [`ROUTERS_MAX`] are found. A resolver
+    /// is not waited for: it tells by itself.
     ///
     /// # Errors
     /// The system's, if there is no address.
     pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
-        let mut found = match self {
+        Ok(Routers::of_group(match self {
             Routers::Addresses(addresses) => addresses.clone(),
             Routers::Names(names) => look_up(names)?,
-        };
-        found.truncate(ROUTERS_MAX);
-        Ok(found)
+            Routers::Resolved(_) => Vec::new(),
+        }))
+    }
+
+    /// Of what was found, each once, and at most [`ROUTERS_MAX`]: the first ones, so that clients
+    /// and workers that find the same use the same.
+    pub fn of_group(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        let mut routers = Vec::with_capacity(found.len().min(ROUTERS_MAX));
+        for router in found {
+            if routers.len() < ROUTERS_MAX && !routers.contains(&router) {
+                routers.push(router);
+            }
+        }
+        routers
     }
 }
 
@@ -258,7 +276,9 @@ impl fmt::Display for Servers {
             Servers::Names(list) | Servers::Group(Routers::Names(list)) => {
                 list.iter().try_for_each(|(name, port)| write!(f, "{name}:{port} "))
             }
-            Servers::Resolved(resolver) => write!(f, "{resolver:?}"),
+            Servers::Resolved(resolver) | Servers::Group(Routers::Resolved(resolver)) => {
+                write!(f, "{resolver:?}")
+            }
             Servers::Carried(carried) => {
                 carried.names.iter().try_for_each(|name| write!(f, "{name} "))
             }
@@ -292,6 +312,11 @@ mod tests {
         assert!(named.is_group() && named.addresses().is_none() && named.routers().is_none());
         let found = named.look_up().expect("hosts know themselves");
         assert!(found.contains(&"127.0.0.1:7000".parse().unwrap()), "{found:?}");
+        let of = |ports: &[u16]| -> Vec<SocketAddr> {
+            ports.iter().map(|port| SocketAddr::from(([127, 0, 0, 1], *port))).collect()
+        };
+        let found = of(&[9, 9, 8, 7, 9, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(Routers::of_group(found), of(&[9, 8, 7, 6, 5, 4, 3, 2]));
         let many = |count| format!("router://{}", vec!["127.0.0.1:7000"; count].join(","));
         assert!(Servers::parse(&many(8)).is_ok() && Servers::parse(&many(9)).is_err());
         assert!(!Servers::parse("petasos://127.0.0.1:7000").unwrap().is_group());

@@ -67,8 +67,12 @@ impl ChannelEntry {
         Ok(id)
     }
 
-    /// A lookup has found routers. Returns whether they are others than before.
+    /// A lookup has found routers. Returns whether they are others than before. That there are none
+    /// is no news: those that are known may go on.
     pub(super) fn has_found(&mut self, routers: &[SocketAddr]) -> bool {
+        if routers.is_empty() {
+            return false;
+        }
         self.stand_in = self.stand_in.or(routers.first().copied());
         let are_others = self.found_routers != routers;
         self.found_routers = routers.to_vec();

@@ -4,14 +4,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use petasos_rpc::settings::{ChannelInfo, FoundServers, Servers};
+use petasos_rpc::settings::{ChannelInfo, FoundServers, Routers, Servers};
 
 use crate::shared::{Command, Shared};
 
 /// Looks for a channel's servers. The loop gets the result as a command.
 pub(crate) fn resolve(runtime: &Arc<Shared>, channel: u32, info: Arc<ChannelInfo>) {
     match &info.servers {
-        Servers::Resolved(resolver) => {
+        Servers::Resolved(resolver) | Servers::Group(Routers::Resolved(resolver)) => {
             let (runtime, weak) = (runtime.clone(), Arc::downgrade(&info));
             resolver.resolve(FoundServers::new(move |found| {
                 if let Some(info) = weak.upgrade() {
@@ -44,5 +44,9 @@ fn tell(
     info: Arc<ChannelInfo>,
     found: io::Result<Vec<SocketAddr>>,
 ) {
+    let found = match info.servers.is_group() {
+        true => found.map(Routers::of_group),
+        false => found,
+    };
     runtime.send(Command::Resolved { channel, info, found });
 }
