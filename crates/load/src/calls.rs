@@ -41,6 +41,8 @@ pub struct Calls<M, F, D> {
     woken: Arc<Mutex<Vec<u32>>>,
     /// What is polled now; its room is kept.
     polled: Vec<u32>,
+    /// Whether calls leave with the next poll.
+    is_lazy: bool,
 }
 
 struct CallSlot<F> {
@@ -63,7 +65,13 @@ where
             CallSlot { call: None, waker: Waker::from(Arc::new(woken)) }
         };
         let slots = (0..outstanding_max).map(slot).collect();
-        Calls { make, slots, driver, woken, polled: Vec::new() }
+        Calls { make, slots, driver, woken, polled: Vec::new(), is_lazy: false }
+    }
+
+    /// Lets calls leave with the next poll, so that those that are begun before it leave together:
+    /// for closed loops, where no time of sending is asked for.
+    pub fn lazy(self) -> Calls<M, F, D> {
+        Calls { is_lazy: true, ..self }
     }
 }
 
@@ -81,7 +89,9 @@ where
         self.slots[slot as usize].call = Some(Box::pin((self.make)()));
         // A call has a waker once it is polled.
         lock(&self.woken).push(slot);
-        self.driver.turn();
+        if !self.is_lazy {
+            self.driver.turn();
+        }
         Ok(())
     }
 
@@ -183,6 +193,33 @@ mod tests {
             assert_eq!(polled(&mut calls), [], "nothing is polled that was not woken");
             waker.wake_by_ref();
             assert_eq!(polled(&mut calls), [(slot, Ok(()))]);
+        }
+    }
+
+    /// Counts turns.
+    #[derive(Default)]
+    struct Turns(Arc<Mutex<u32>>);
+
+    impl Driver for Turns {
+        fn turn(&mut self) {
+            *self.0.lock().expect("nothing panics") += 1;
+        }
+
+        fn wait(&mut self, _: Duration) {}
+    }
+
+    #[test]
+    fn lazy_calls_leave_together_with_a_poll() {
+        let make = || core::future::ready(Ok(()));
+        for (is_lazy, expected) in [(false, 3), (true, 0)] {
+            let turns = Turns::default();
+            let count = turns.0.clone();
+            let calls = Calls::new(make, turns, 3);
+            let mut calls = if is_lazy { calls.lazy() } else { calls };
+            (0..3).for_each(|slot| calls.send(slot).expect("it is never lost"));
+            assert_eq!(*count.lock().expect("nothing panics"), expected);
+            assert_eq!(polled(&mut calls).len(), 3);
+            assert_eq!(*count.lock().expect("nothing panics"), expected + 1);
         }
     }
 

@@ -97,17 +97,18 @@ impl Client {
         Ok(self.event_loop.block_on(builder.connect())?)
     }
 
-    /// Calls of this loop as a target of load.
+    /// Calls of this loop as a target of closed loops: those that are made in one turn leave
+    /// together.
     ///
     /// # Errors
     /// If the system has no descriptor left.
-    pub fn calls<F: Future<Output = Result<(), String>> + 'static>(
+    pub fn calls_in_turns<F: Future<Output = Result<(), String>> + 'static>(
         &self,
         make: impl FnMut() -> F + 'static,
         outstanding_max: u32,
     ) -> Result<Box<dyn Target>, BenchError> {
         let driver = InLoop::new(self.event_loop.clone())?;
-        Ok(Box::new(Calls::new(make, driver, outstanding_max)))
+        Ok(Box::new(Calls::new(make, driver, outstanding_max).lazy()))
     }
 
     /// Calls as a target of load, each by one of the stubs, at random.
@@ -125,7 +126,8 @@ impl Client {
             let stub = &stubs[rng.below(stubs.len() as u64) as usize];
             call(stub, &asked)
         };
-        self.calls(make, outstanding_max)
+        let driver = InLoop::new(self.event_loop.clone())?;
+        Ok(Box::new(Calls::new(make, driver, outstanding_max)))
     }
 }
 

@@ -93,6 +93,7 @@ fn curve(row: &Row, outstanding: &[usize]) -> Value {
             "p50_us": row.median_at(place, |sample| sample.p50_us),
             "p99_us": row.median_at(place, |sample| sample.p99_us),
             "stderr": standard_error(&p99),
+            "cpu_s_per_million": row.median_at(place, |sample| sample.cpu_s_per_million),
         })
     };
     outstanding.iter().enumerate().map(point).collect()

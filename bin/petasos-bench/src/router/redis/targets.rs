@@ -62,7 +62,7 @@ fn routed(
             }
         }
     };
-    client.calls(make, outstanding_max as u32)
+    client.calls_in_turns(make, outstanding_max as u32)
 }
 
 /// Commands that follow each other in turn.
