@@ -13,6 +13,7 @@ mod args;
 mod bare;
 mod client;
 mod closed;
+mod curves;
 mod http;
 mod kill;
 mod messages;
@@ -23,8 +24,10 @@ mod part_args;
 mod policies;
 mod pool;
 mod programs;
+mod search;
 mod side;
 mod sleeping;
+mod team;
 mod workers;
 
 pub use args::RouterArgs;
@@ -52,6 +55,7 @@ pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
         FigureId::Policies => policies::run(args, &Setting::figure_6(args))?,
         FigureId::Bounds => policies::run(args, &Setting::figure_7(args))?,
         FigureId::OneServer => policies::run(args, &Setting::figure_9(args))?,
+        FigureId::Search => search::run(args)?,
     };
     report.publish(&args.wanted)
 }

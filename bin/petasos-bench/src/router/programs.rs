@@ -39,17 +39,22 @@ impl Router {
     /// # Errors
     /// If it was not built, or does not come up.
     pub fn start(policy: &str, options: &[&str]) -> Result<Router, BenchError> {
-        Router::start_at("127.0.0.1:0", policy, options)
+        Router::start_at("127.0.0.1:0", SERVICE, policy, options)
     }
 
-    /// Starts one at an address.
+    /// Starts one of a service, at an address.
     ///
     /// # Errors
     /// If it was not built, or does not come up.
-    pub fn start_at(listen: &str, policy: &str, options: &[&str]) -> Result<Router, BenchError> {
+    pub fn start_at(
+        listen: &str,
+        service: &str,
+        policy: &str,
+        options: &[&str],
+    ) -> Result<Router, BenchError> {
         let folder = Folder::new("petasos-router")?;
-        let mut command = Command::new(router_program()?);
-        command.args(["--listen", listen, "--policy", policy, "--service", SERVICE]);
+        let mut command = Command::new(beside("petasos-router", "petasos-router-program")?);
+        command.args(["--listen", listen, "--policy", policy, "--service", service]);
         command.args(options);
         let says = folder.path().join("says");
         let who = format!("petasos-router with {policy}");
@@ -96,14 +101,15 @@ fn joined_at(said: &str) -> Option<SocketAddr> {
     said.split_once("join at ")?.1.split_once(',')?.0.parse().ok()
 }
 
-/// The router, which is built beside this program.
-fn router_program() -> Result<PathBuf, BenchError> {
-    let program = std::env::current_exe()?.with_file_name("petasos-router");
+/// A program that is built beside this one, and its package.
+///
+/// # Errors
+/// If it was not built.
+pub fn beside(name: &str, package: &str) -> Result<PathBuf, BenchError> {
+    let program = std::env::current_exe()?.with_file_name(name);
     match program.is_file() {
         true => Ok(program),
-        false => Err("petasos-router is not built: \
-             `cargo build --release -p petasos-router-program`"
-            .into()),
+        false => Err(format!("{name} is not built: `cargo build --release -p {package}`").into()),
     }
 }
 
