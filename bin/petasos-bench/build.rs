@@ -7,5 +7,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in files {
         petasos_codegen::configure().include("protos").compile(&[format!("protos/{file}")])?;
     }
+    // The application's own.
+    petasos_codegen::configure()
+        .include("../../apps/search/protos")
+        .compile(&["../../apps/search/protos/search.proto"])?;
     Ok(())
 }

@@ -35,13 +35,16 @@ const BROWSERS: [&str; 4] =
     ["chromium-headless-shell", "chrome-headless-shell", "chromium", "google-chrome"];
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 
-/// Files of Debian packages, and the packages: for the Python package's tests, and for PostgreSQL
-/// and proxies, whose programs may not be on the path.
-const FILES: [(&str, &str); 4] = [
+/// Files of Debian packages, and the packages: for the Python package's tests, for PostgreSQL and
+/// proxies, whose programs may not be on the path, and what `apps/search` searches.
+const FILES: [(&str, &str); 7] = [
     ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
     ("/usr/lib/postgresql", "postgresql"),
     ("/usr/sbin/nginx", "nginx-light"),
     ("/usr/sbin/haproxy", "haproxy"),
+    ("/usr/share/dictd/gcide.index", "dict-gcide"),
+    ("/usr/share/dictd/wn.index", "dict-wn"),
+    ("/usr/share/dictd/jargon.index", "dict-jargon"),
 ];
 
 /// Packages with which all backends are built, and the library by which they are recognised, by its

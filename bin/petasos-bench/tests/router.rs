@@ -110,6 +110,34 @@ fn redis_is_compared_over_tcp_and_by_way_of_the_router() {
 }
 
 #[test]
+fn search_is_measured_with_the_answers_that_were_recorded() {
+    let bench = Path::new(BENCH);
+    if !bench.with_file_name("search").is_file() {
+        return petasos_skips::skip("search", "not built: cargo build -p search");
+    }
+    if !Path::new("/usr/share/dictd/jargon.index").is_file() {
+        return petasos_skips::skip("dict", "not installed: apt-get install dict-jargon");
+    }
+    let contenders = "tcp-random,jbsq1,nginx,nginx-zone";
+    let options = ["--contenders", contenders, "--mean-us", "3000", "--seconds", "4"];
+    let Some(json) = measured("10", &options) else { return };
+    let parameters = &json["parameters"];
+    assert_eq!((&parameters["queries"], &parameters["slept"]), (&400.into(), &true.into()));
+    let service = &parameters["service_us"];
+    assert!(number(&service["p50"]) < number(&service["max"]), "they are no constant: {service}");
+    for name in contenders.split(',').filter(|name| has(&json, name)) {
+        let curve = json["curves"][name].as_array().expect("a curve");
+        // Each answer is compared with what was recorded, and one that fails is no measurement.
+        assert!(!curve.is_empty() && curve.iter().all(|at| number(&at["p99_us"]) > 0.0), "{json}");
+        for other in contenders.split(',').filter(|other| *other != name && has(&json, other)) {
+            let ratios = json["ratios"][name].as_object().expect("ratios");
+            assert!(ratios.contains_key(&format!("p99_of_{other}")), "{ratios:?}");
+        }
+    }
+    assert!(json["arrivals"]["points"].as_u64() >= Some(2), "{}", json["arrivals"]);
+}
+
+#[test]
 fn an_echo_is_measured_with_and_without_a_hop() {
     let Some(json) = measured("5", &["--seconds", "1"]) else { return };
     for point in json["points"].as_array().expect("points") {
@@ -171,7 +199,7 @@ fn kills_cost_no_call_that_may_run_twice_and_nothing_runs_twice() {
 fn what_does_not_exist_is_refused() {
     let finished = router(&["--figure", "1", "--dist", "square"]);
     assert_eq!(finished.code, Some(2), "{finished:?}");
-    let finished = router(&["--figure", "10"]);
+    let finished = router(&["--figure", "12"]);
     assert_eq!(finished.code, Some(2), "{finished:?}");
     let finished = router(&["--figure", "5", "--contenders", "router,nobody"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");

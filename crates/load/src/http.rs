@@ -1,4 +1,5 @@
-//! HTTP/1.1: the same GET again and again, one at a time on each connection (RFC 9110, RFC 9112).
+//! HTTP/1.1: a GET again and again, or several in turn, one at a time on each connection (RFC 9110,
+//! RFC 9112).
 //!
 //! Bodies are read to their end and dropped as they come. Heads are parsed by `httparse`.
 
@@ -14,10 +15,12 @@ const LINE_BYTES_MAX: usize = 1024;
 /// The lines after the last chunk.
 const TRAILERS_MAX: u32 = 64;
 
-/// GET requests for one path.
+/// GET requests for one path, or for several in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
-    request: Vec<u8>,
+    /// There is at least one.
+    requests: Vec<Vec<u8>>,
+    next: usize,
 }
 
 /// Why something is no request. The caller's fault.
@@ -41,6 +44,28 @@ impl Http {
     /// # Errors
     /// See [`HttpError`].
     pub fn get(host: &str, path: &str, headers: &[(String, String)]) -> Result<Http, HttpError> {
+        Http::get_each(host, &[path], headers)
+    }
+
+    /// The same for several paths: for each in turn, and then for the first again.
+    ///
+    /// # Errors
+    /// See [`HttpError`].
+    ///
+    /// # Panics
+    /// If there is no path.
+    pub fn get_each(
+        host: &str,
+        paths: &[&str],
+        headers: &[(String, String)],
+    ) -> Result<Http, HttpError> {
+        assert!(!paths.is_empty(), "there is a path");
+        let requests = paths.iter().map(|path| Http::one(host, path, headers));
+        Ok(Http { requests: requests.collect::<Result<_, _>>()?, next: 0 })
+    }
+
+    /// One request.
+    fn one(host: &str, path: &str, headers: &[(String, String)]) -> Result<Vec<u8>, HttpError> {
         let is_visible =
             |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
         if !is_visible(path) || !path.starts_with('/') {
@@ -59,7 +84,7 @@ impl Http {
             request += &format!("{name}: {value}\r\n");
         }
         request += "\r\n";
-        Ok(Http { request: request.into_bytes() })
+        Ok(request.into_bytes())
     }
 }
 
@@ -68,8 +93,10 @@ impl Protocol for Http {
     /// Servers and proxies answer requests that were not waited for one after another at best.
     const OUTSTANDING_MAX: usize = 1;
 
-    fn request(&self) -> &[u8] {
-        &self.request
+    fn request(&mut self) -> &[u8] {
+        let request = self.next;
+        self.next = (request + 1) % self.requests.len();
+        &self.requests[request]
     }
 
     fn read(reader: &mut Response, input: &[u8]) -> Result<(usize, Option<Reply>), String> {

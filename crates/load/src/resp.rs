@@ -56,7 +56,7 @@ impl Protocol for Resp {
     /// Redis answers in order, however many requests it has.
     const OUTSTANDING_MAX: usize = 1 << 16;
 
-    fn request(&self) -> &[u8] {
+    fn request(&mut self) -> &[u8] {
         &self.request
     }
 

@@ -30,6 +30,9 @@ pub enum FigureId {
     /// Workers behind the router, and one queue in a process: Petasos' dispatcher, and Tokio
     #[value(name = "9")]
     OneServer,
+    /// Search: the router, random choice over TCP, and proxies
+    #[value(name = "10")]
+    Search,
     /// Redis, a primary with replicas: TCP clients that pick at random, and routed requests
     #[value(name = "11")]
     Redis,
@@ -55,7 +58,8 @@ pub struct RouterArgs {
     /// As little as shows that it works: one round and few points; figures mean nothing
     #[arg(long)]
     pub quick: bool,
-    /// With 6, 7 and 9: the mean service time in microseconds. Short ones measure the packets, too
+    /// With 6, 7, 9 and 10: the mean service time in microseconds. Short ones measure the packets,
+    /// too
     #[arg(long, default_value_t = 4000)]
     #[arg(value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub mean_us: u64,

@@ -92,7 +92,11 @@ impl Client {
         Ok(WorkClient::new(self.channel(target)?))
     }
 
-    fn channel(&self, target: &str) -> Result<Channel, BenchError> {
+    /// A channel to a server or a group.
+    ///
+    /// # Errors
+    /// If nobody can be reached.
+    pub fn channel(&self, target: &str) -> Result<Channel, BenchError> {
         let builder = Channel::builder(target).connect_timeout(CONNECT_MAX).timeout(TIMEOUT);
         Ok(self.event_loop.block_on(builder.connect())?)
     }
@@ -126,6 +130,21 @@ impl Client {
             let stub = &stubs[rng.below(stubs.len() as u64) as usize];
             call(stub, &asked)
         };
+        self.target_of(make, outstanding_max)
+    }
+
+    /// Whatever calls as a target of load. `make` begins a call.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn target_of<F>(
+        &self,
+        make: impl FnMut() -> F + 'static,
+        outstanding_max: u32,
+    ) -> Result<Box<dyn Target>, BenchError>
+    where
+        F: Future<Output = Result<(), String>> + 'static,
+    {
         let driver = InLoop::new(self.event_loop.clone())?;
         Ok(Box::new(Calls::new(make, driver, outstanding_max)))
     }
@@ -145,16 +164,33 @@ fn call(stub: &WorkClient, asked: &Asked) -> impl Future<Output = Result<(), Str
     }
 }
 
-/// HTTP requests as a target of load.
+/// HTTP requests as a target of load, each to one of the servers, at random.
 ///
 /// # Errors
-/// If the server cannot be reached.
+/// If a server cannot be reached.
 pub fn http(
-    server: SocketAddr,
+    servers: &[SocketAddr],
     asked: &Asked,
-    connections: u32,
+    outstanding_max: u32,
 ) -> Result<Box<dyn Target>, BenchError> {
     let path = format!("/{}/{}", asked.sleep_ns, asked.wanted_bytes);
-    let http = Http::get(&server.to_string(), &path, &[])?;
-    Ok(Box::new(TcpTarget::connect(http, &[server], connections as usize, CONNECT_MAX)?))
+    http_of(servers, &[&path], outstanding_max)
+}
+
+/// The same, for each of these paths in turn.
+///
+/// # Errors
+/// As of [`http`].
+pub fn http_of(
+    servers: &[SocketAddr],
+    paths: &[&str],
+    outstanding_max: u32,
+) -> Result<Box<dyn Target>, BenchError> {
+    let http = Http::get_each(&servers[0].to_string(), paths, &[])?;
+    let connections = outstanding_max as usize;
+    let target = match servers {
+        [_] => TcpTarget::connect(http, servers, connections, CONNECT_MAX),
+        _ => TcpTarget::connect_at_random(http, servers, connections, CONNECT_MAX),
+    };
+    Ok(Box::new(target?))
 }

@@ -16,10 +16,11 @@ use std::time::Duration;
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_base::{SystemClock, Time, random_seed};
 use petasos_load::wait_readable;
+use petasos_pacing::wake_up_in_time;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::part_args::PartArgs;
-use super::sleeping::{Queue, wake_up_in_time};
+use super::sleeping::Queue;
 use crate::error::BenchError;
 
 /// A request is no longer.

@@ -13,6 +13,7 @@ mod args;
 mod bare;
 mod client;
 mod closed;
+mod curves;
 mod http;
 mod kill;
 mod messages;
@@ -24,8 +25,10 @@ mod policies;
 mod pool;
 mod programs;
 mod redis;
+mod search;
 mod side;
 mod sleeping;
+mod team;
 mod workers;
 
 pub use args::RouterArgs;
@@ -54,6 +57,7 @@ pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
         FigureId::Bounds => policies::run(args, &Setting::figure_7(args))?,
         FigureId::Redis => redis::run(args)?,
         FigureId::OneServer => policies::run(args, &Setting::figure_9(args))?,
+        FigureId::Search => search::run(args)?,
     };
     report.publish(&args.wanted)
 }

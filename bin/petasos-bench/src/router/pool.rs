@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use petasos::{Placement, Request, Response, Server, Status};
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_base::{Rng, SystemClock, random_seed};
+use petasos_pacing::wake_up_in_time;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -18,7 +19,7 @@ use super::http::{Asked, parse};
 use super::messages::SERVICE;
 use super::messages::generated::{Answer, Ask, Work, WorkServer};
 use super::part_args::PartArgs;
-use super::sleeping::{Times, wake_up_in_time};
+use super::sleeping::Times;
 use super::workers;
 use crate::error::BenchError;
 

@@ -39,15 +39,20 @@ impl Router {
     /// # Errors
     /// If it was not built, or does not come up.
     pub fn start(policy: &str, options: &[&str]) -> Result<Router, BenchError> {
-        Router::start_at("127.0.0.1:0", policy, options)
+        Router::start_at("127.0.0.1:0", SERVICE, policy, options)
     }
 
-    /// Starts one at an address.
+    /// Starts one of a service, at an address.
     ///
     /// # Errors
     /// If it was not built, or does not come up.
-    pub fn start_at(listen: &str, policy: &str, options: &[&str]) -> Result<Router, BenchError> {
-        Router::launch(listen, policy, &[&["--service", SERVICE], options].concat())
+    pub fn start_at(
+        listen: &str,
+        service: &str,
+        policy: &str,
+        options: &[&str],
+    ) -> Result<Router, BenchError> {
+        Router::launch(listen, policy, &[&["--service", service], options].concat())
     }
 
     /// Starts one at any port, for the services that the options name.
@@ -60,7 +65,7 @@ impl Router {
 
     fn launch(listen: &str, policy: &str, options: &[&str]) -> Result<Router, BenchError> {
         let folder = Folder::new("petasos-router")?;
-        let mut command = Command::new(router_program()?);
+        let mut command = Command::new(beside("petasos-router", "petasos-router-program")?);
         command.args(["--listen", listen, "--policy", policy]);
         command.args(options);
         let says = folder.path().join("says");
@@ -108,14 +113,15 @@ fn joined_at(said: &str) -> Option<SocketAddr> {
     said.split_once("join at ")?.1.split_once(',')?.0.parse().ok()
 }
 
-/// The router, which is built beside this program.
-fn router_program() -> Result<PathBuf, BenchError> {
-    let program = std::env::current_exe()?.with_file_name("petasos-router");
+/// A program that is built beside this one, and its package.
+///
+/// # Errors
+/// If it was not built.
+pub fn beside(name: &str, package: &str) -> Result<PathBuf, BenchError> {
+    let program = std::env::current_exe()?.with_file_name(name);
     match program.is_file() {
         true => Ok(program),
-        false => Err("petasos-router is not built: \
-             `cargo build --release -p petasos-router-program`"
-            .into()),
+        false => Err(format!("{name} is not built: `cargo build --release -p {package}`").into()),
     }
 }
 

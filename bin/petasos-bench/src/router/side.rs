@@ -30,6 +30,8 @@ pub enum Kind {
     OneQueue(PartName),
     /// The client, of an HTTP server.
     Http,
+    /// The client, at random, of HTTP servers.
+    HttpAtRandom,
     Proxy(Balancer),
     /// Datagrams that are echoed, by way of a forwarder or not.
     Bare {
@@ -51,7 +53,7 @@ pub struct Setup {
 }
 
 /// What a worker says it takes at a time. The router's policy gives fewer.
-const BOUND: u16 = 512;
+pub const BOUND: u16 = 512;
 
 /// A contender's processes.
 pub struct Side<'a> {
@@ -88,10 +90,23 @@ impl Kind {
         match self {
             Kind::Direct | Kind::Router(_) => PartName::Workers,
             Kind::OneQueue(part) => part,
-            Kind::Http | Kind::Proxy(_) => PartName::Http,
+            Kind::Http | Kind::HttpAtRandom | Kind::Proxy(_) => PartName::Http,
             Kind::Bare { .. } => PartName::Echo,
         }
     }
+}
+
+/// Whom a client calls, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The group of a router, by Petasos.
+    Group(SocketAddr),
+    /// One of these servers, by Petasos.
+    Servers(Vec<SocketAddr>),
+    /// One of these, by HTTP.
+    Http(Vec<SocketAddr>),
+    /// An echo of datagrams.
+    Bare(SocketAddr),
 }
 
 impl<'a> Side<'a> {
@@ -104,8 +119,24 @@ impl<'a> Side<'a> {
             Kind::Router(policy) => Some(Router::start(policy, setup.router)?),
             _ => None,
         };
+        Side::start_with(kind, client, router, |routers| {
+            part(kind.part(), setup.core, &setup.options(), routers)
+        })
+    }
+
+    /// Starts a contender's other processes: its workers, which are told of the router, and who
+    /// stands before them.
+    ///
+    /// # Errors
+    /// If one does not come up.
+    pub fn start_with(
+        kind: Kind,
+        client: &'a Client,
+        router: Option<Router>,
+        workers: impl FnOnce(&[SocketAddr]) -> Result<(Process, Vec<SocketAddr>), BenchError>,
+    ) -> Result<Side<'a>, BenchError> {
         let routers: Vec<_> = router.iter().map(|router| router.address).collect();
-        let (workers, addresses) = part(kind.part(), setup.core, &setup.options(), &routers)?;
+        let (workers, addresses) = workers(&routers)?;
         let proxy = match kind {
             Kind::Proxy(balancer) => Some(balancer.start(&addresses)?),
             _ => None,
@@ -120,6 +151,21 @@ impl<'a> Side<'a> {
         Ok(Side { client, kind, proxy, forwarder, workers, addresses, router })
     }
 
+    /// Whom its client calls.
+    pub fn reach(&self) -> Reach {
+        let first = self.addresses[0];
+        match (self.kind, &self.proxy, &self.router) {
+            (_, Some(proxy), _) => Reach::Http(vec![proxy.address]),
+            (_, _, Some(router)) => Reach::Group(router.address),
+            (Kind::Bare { .. }, ..) => {
+                Reach::Bare(self.forwarder.as_ref().map_or(first, |(_, at)| *at))
+            }
+            (Kind::Http | Kind::OneQueue(PartName::Pool), ..) => Reach::Http(vec![first]),
+            (Kind::HttpAtRandom, ..) => Reach::Http(self.addresses.clone()),
+            _ => Reach::Servers(self.addresses.clone()),
+        }
+    }
+
     /// Connects a client.
     ///
     /// # Errors
@@ -129,23 +175,11 @@ impl<'a> Side<'a> {
         asked: &Asked,
         outstanding_max: u32,
     ) -> Result<Box<dyn Target>, BenchError> {
-        let stubs = match self.kind {
-            Kind::Proxy(_) | Kind::Http => {
-                let address = self.proxy.as_ref().map_or(self.addresses[0], |proxy| proxy.address);
-                return http(address, asked, outstanding_max);
-            }
-            Kind::OneQueue(PartName::Pool) => {
-                return http(self.addresses[0], asked, outstanding_max);
-            }
-            Kind::Bare { .. } => {
-                let to = self.forwarder.as_ref().map_or(self.addresses[0], |(_, at)| *at);
-                return Ok(Box::new(BareTarget::new(to, outstanding_max)?));
-            }
-            Kind::Router(_) => {
-                let routers: Vec<_> = self.router.iter().map(|router| router.address).collect();
-                vec![self.client.group(&routers)?]
-            }
-            Kind::Direct | Kind::OneQueue(_) => self.client.servers(&self.addresses)?,
+        let stubs = match self.reach() {
+            Reach::Http(servers) => return http(&servers, asked, outstanding_max),
+            Reach::Bare(to) => return Ok(Box::new(BareTarget::new(to, outstanding_max)?)),
+            Reach::Group(router) => vec![self.client.group(&[router])?],
+            Reach::Servers(servers) => self.client.servers(&servers)?,
         };
         self.client.target(stubs, asked.clone(), outstanding_max)
     }
@@ -179,13 +213,12 @@ impl<'a> Side<'a> {
 /// If none can.
 pub fn start_all<'a>(
     contenders: Vec<Contender>,
-    setup: impl Fn(&Contender) -> Setup,
-    client: &'a Client,
+    start: impl Fn(&Contender) -> Result<Side<'a>, BenchError>,
     skipped: &mut Skipped,
 ) -> Result<Vec<(Contender, Side<'a>)>, BenchError> {
     let mut sides = Vec::new();
     for contender in contenders {
-        match Side::start(contender.kind, &setup(&contender), client) {
+        match start(&contender) {
             Ok(side) => sides.push((contender, side)),
             Err(error) => {
                 eprintln!("petasos bench: {} is skipped: {error}", contender.name);

@@ -10,10 +10,11 @@ use petasos::{Join, LoopConfig, Request, Response, Server, Status};
 use petasos_base::random_seed;
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_endpoint::{LocalPolicy, Polling};
+use petasos_pacing::Deadlines;
 
 use super::messages::generated::{Answer, Ask, Work, WorkServer};
 use super::part_args::{PartArgs, say};
-use super::sleeping::{Deadlines, Queue};
+use super::sleeping::Queue;
 use crate::error::BenchError;
 
 /// The most bytes of an answer.

@@ -122,7 +122,7 @@ fn no_bytes_are_too_much() {
 #[test]
 fn requests_are_plain() {
     let headers = [("accept".to_owned(), "a b".to_owned())];
-    let http = Http::get("localhost:80", "/a?b=c", &headers).expect("it is fine");
+    let mut http = Http::get("localhost:80", "/a?b=c", &headers).expect("it is fine");
     let text = String::from_utf8_lossy(http.request()).into_owned();
     assert_eq!(
         text,
@@ -135,4 +135,14 @@ fn requests_are_plain() {
     for (name, value) in [("a b", "c"), ("", "c"), ("a:", "c"), ("a", "b\r\nc: d")] {
         assert!(Http::get("a", "/", &[(name.to_owned(), value.to_owned())]).is_err(), "{name:?}");
     }
+}
+
+#[test]
+fn paths_are_asked_for_in_turn() {
+    let mut http = Http::get_each("a", &["/1", "/2"], &[]).expect("they are fine");
+    for path in ["/1", "/2", "/1"] {
+        let request = String::from_utf8_lossy(http.request()).into_owned();
+        assert!(request.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{request}");
+    }
+    assert!(Http::get_each("a", &["/1", "x"], &[]).is_err());
 }

@@ -107,7 +107,7 @@ fn no_bytes_are_too_much() {
 #[test]
 fn commands_are_arrays_of_strings() {
     let words = ["SET", "key", "a value\r\n"].map(str::to_owned);
-    let command = Resp::command(&words).expect("it is fine");
+    let mut command = Resp::command(&words).expect("it is fine");
     assert_eq!(command.request(), b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$9\r\na value\r\n\r\n");
     assert_eq!(Resp::command(&[]), Err(RespError::Empty));
     assert_eq!(Resp::command(&[String::new()]), Err(RespError::Empty));

@@ -31,13 +31,18 @@ impl<P: Protocol> Connection<P> {
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        Ok(Connection {
-            stream: Some(stream),
+        Ok(Connection { stream: Some(stream), ..Connection::closed() })
+    }
+
+    /// The first request opens it.
+    pub(super) fn closed() -> Connection<P> {
+        Connection {
+            stream: None,
             reader: P::Reader::default(),
             waiting: VecDeque::new(),
             out: Vec::new(),
             input: Vec::new(),
-        })
+        }
     }
 
     /// How many requests have no answer yet.

@@ -1,4 +1,5 @@
-//! A target over several TCP connections, for protocols with answers in order.
+//! A target over several TCP connections, for protocols with answers in order: to one server, or to
+//! several, of which each request goes to one at random.
 //!
 //! Nothing is trusted of what a server sends: a protocol's reader bounds what it keeps, and what it
 //! does not understand is the failure of the requests of that connection, which is then replaced. A
@@ -12,6 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use petasos_base::{Rng, random_seed};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,8 +29,8 @@ pub trait Protocol {
     /// How many requests a connection may have outstanding.
     const OUTSTANDING_MAX: usize;
 
-    /// A request's bytes.
-    fn request(&self) -> &[u8];
+    /// The next request's bytes.
+    fn request(&mut self) -> &[u8];
 
     /// Reads from the front of `input`, and returns how many bytes are done with, and the answer
     /// that they complete, if any. Bytes that are not done with come again, with more.
@@ -50,13 +52,16 @@ pub struct Reply {
     pub stays_open: bool,
 }
 
-/// Connections to one server.
+/// Connections to one server, or to several.
 pub struct TcpTarget<P: Protocol> {
     protocol: P,
-    address: SocketAddr,
+    /// Where connections lead: as many of each server, one server after another.
+    servers: Vec<SocketAddr>,
     connections: Vec<Connection<P>>,
-    /// The connection that is looked at first for the next request.
+    /// The connection that is looked at first for the next request to a single server.
     next: usize,
+    /// Chooses among several servers.
+    rng: Rng,
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
     /// What connections read into.
@@ -93,17 +98,48 @@ impl<P: Protocol> TcpTarget<P> {
             }
         }
         let Some((address, first)) = found else { return Err(last) };
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut all = vec![first];
         for _ in 1..connections {
             all.push(Connection::connect(address, timeout)?);
         }
+        TcpTarget::of(protocol, vec![address], all)
+    }
+
+    /// Connects to all of `addresses`; each request goes to one of them at random. There are up to
+    /// `connections` to each, so that a server can have all requests that are outstanding. One is
+    /// open from the beginning, the others as they are needed.
+    ///
+    /// # Errors
+    /// Why an address could not be reached.
+    pub fn connect_at_random(
+        protocol: P,
+        addresses: &[SocketAddr],
+        connections: usize,
+        timeout: Duration,
+    ) -> io::Result<TcpTarget<P>> {
+        if addresses.is_empty() {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        }
+        let mut all = Vec::new();
+        for address in addresses {
+            all.push(Connection::connect(*address, timeout)?);
+            all.extend((1..connections).map(|_| Connection::closed()));
+        }
+        TcpTarget::of(protocol, addresses.to_vec(), all)
+    }
+
+    fn of(
+        protocol: P,
+        servers: Vec<SocketAddr>,
+        connections: Vec<Connection<P>>,
+    ) -> io::Result<TcpTarget<P>> {
         let target = TcpTarget {
             protocol,
-            address,
-            connections: all,
+            servers,
+            connections,
             next: 0,
-            epoll,
+            rng: Rng::new(random_seed()),
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             events: Vec::with_capacity(EVENTS),
             room: vec![0; READ_BYTES].into(),
             unsent: Vec::new(),
@@ -114,9 +150,14 @@ impl<P: Protocol> TcpTarget<P> {
         Ok(target)
     }
 
-    /// The address that is connected.
+    /// The address that is connected, or the first of several.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.servers[0]
+    }
+
+    /// Connections to each server.
+    fn each(&self) -> usize {
+        self.connections.len() / self.servers.len()
     }
 
     /// Waits for what a connection needs.
@@ -136,12 +177,16 @@ impl<P: Protocol> TcpTarget<P> {
 
     /// The connection for the next request. There is one, since no more requests are sent than fit.
     fn choose(&mut self) -> usize {
-        let count = self.connections.len();
-        let from = self.next;
+        let each = self.each();
+        // Of several servers' connections the first are used, so that no more are open than needed.
+        let (begin, from) = match self.servers.len() {
+            1 => (0, self.next),
+            servers => (self.rng.below(servers as u64) as usize * each, 0),
+        };
         let has_room = |index: &usize| self.connections[*index].waiting() < P::OUTSTANDING_MAX;
-        let found = (from..from + count).map(|index| index % count).find(has_room);
+        let found = (from..from + each).map(|index| begin + index % each).find(has_room);
         let index = found.expect("no more are outstanding than all connections take");
-        self.next = (index + 1) % count;
+        self.next = (index + 1) % each;
         index
     }
 
@@ -162,15 +207,16 @@ impl<P: Protocol> TcpTarget<P> {
 
 impl<P: Protocol> Target for TcpTarget<P> {
     fn outstanding_max(&self) -> usize {
-        self.connections.len().saturating_mul(P::OUTSTANDING_MAX)
+        self.each().saturating_mul(P::OUTSTANDING_MAX)
     }
 
     fn send(&mut self, slot: u32) -> Result<(), TargetError> {
         let index = self.choose();
+        let server = self.servers[index / self.each()];
         let connection = &mut self.connections[index];
         let was = (connection.is_closed(), connection.wants_to_write());
-        if let Err(error) = connection.send(self.address, slot, self.protocol.request()) {
-            self.unsent.push((slot, format!("cannot connect to {}: {error}", self.address)));
+        if let Err(error) = connection.send(server, slot, self.protocol.request()) {
+            self.unsent.push((slot, format!("cannot connect to {server}: {error}")));
             return Ok(());
         }
         let is = (self.connections[index].is_closed(), self.connections[index].wants_to_write());

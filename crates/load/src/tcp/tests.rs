@@ -2,9 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 
 use petasos_base::Clock;
+use petasos_base::sync::{AtomicU64, Ordering};
 
 use super::*;
 use crate::generator::{Limits, RunError, probe};
@@ -199,4 +201,47 @@ fn nobody_there_is_said_at_once() {
     let error = TcpTarget::connect(protocol.clone(), &[address], 1, TIMEOUT).err();
     assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::ConnectionRefused));
     assert!(TcpTarget::connect(protocol, &[], 1, TIMEOUT).is_err());
+}
+
+#[test]
+fn each_request_goes_to_a_server_at_random() {
+    // Each accepts a second connection while the first waits, and counts its requests.
+    let start = || {
+        let (opened, both) = (Arc::new(Barrier::new(2)), Arc::new(AtomicU64::new(0)));
+        let (listener, count) = (TcpListener::bind("127.0.0.1:0"), both.clone());
+        let listener = listener.expect("loopback has ports");
+        let address = listener.local_addr().expect("it is bound");
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, opened) = (stream.expect("a client comes"), opened.clone());
+                let count = count.clone();
+                std::thread::spawn(move || {
+                    while !request(&mut stream).is_empty() {
+                        // The first two are answered together.
+                        if count.fetch_add(1, Ordering::Relaxed) < 2 {
+                            opened.wait();
+                        }
+                        stream.write_all(EMPTY).expect("the client reads");
+                    }
+                });
+            }
+        });
+        (address, both)
+    };
+    let servers = [start(), start()];
+    let addresses = servers.each_ref().map(|(address, _)| *address);
+    let http = Http::get("localhost", "/", &[]).expect("it is fine");
+    let mut target =
+        TcpTarget::connect_at_random(http, &addresses, 64, TIMEOUT).expect("they listen");
+    assert_eq!((target.outstanding_max(), target.address()), (64, addresses[0]));
+    for slot in 0..64 {
+        target.send(slot).expect("it is not lost");
+    }
+    assert!(answers(&mut target, 64).iter().all(|(_, result)| result.is_ok()));
+    let counts = servers.each_ref().map(|(_, count)| count.load(Ordering::Relaxed));
+    assert!(
+        counts.iter().sum::<u64>() == 64 && counts.iter().all(|count| *count > 1),
+        "{counts:?}"
+    );
+    assert!(TcpTarget::connect_at_random(target.protocol, &[], 1, TIMEOUT).is_err());
 }

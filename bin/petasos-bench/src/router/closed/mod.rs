@@ -9,7 +9,7 @@ mod rounds;
 use super::args::RouterArgs;
 use super::client::{Asked, Client};
 use super::programs::{Balancer, CLIENT_CORE, ROUTER_CORE};
-use super::side::{Contender, Kind, Setup, start_all};
+use super::side::{Contender, Kind, Setup, Side, start_all};
 use crate::error::BenchError;
 use crate::report::Report;
 use rounds::Rounds;
@@ -147,7 +147,11 @@ impl Setting {
 pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
     let (client, mut skipped) = (Client::new()?, Vec::new());
     let contenders = args.chosen(setting.contenders, |contender| contender.name)?;
-    let sides = start_all(contenders, |_| setting.setup, &client, &mut skipped)?;
+    let sides = start_all(
+        contenders,
+        |contender| Side::start(contender.kind, &setting.setup, &client),
+        &mut skipped,
+    )?;
     let rounds = Rounds::measure(args, setting, &sides)?;
     Ok(outcome::report(args, setting, &rounds, skipped))
 }

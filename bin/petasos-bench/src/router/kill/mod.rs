@@ -15,6 +15,7 @@ use std::time::Duration;
 use petasos_base::{SystemClock, Time};
 
 use super::args::RouterArgs;
+use super::messages::SERVICE;
 use super::programs::{ROUTER_CORE, Router};
 use super::workers::target;
 use crate::error::BenchError;
@@ -89,7 +90,7 @@ fn of_routers(count: usize) -> Result<Kills, BenchError> {
         at.push(clock.now());
         active.kill()?;
         std::thread::sleep(AFTER);
-        active = Router::start_at(&routers[0].to_string(), POLICY, &[])?;
+        active = Router::start_at(&routers[0].to_string(), SERVICE, POLICY, &[])?;
         std::thread::sleep(BACK);
         callers.check()?;
     }

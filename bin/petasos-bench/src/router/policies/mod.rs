@@ -8,26 +8,24 @@
 //! Contenders take turns: at each load, one after another. Beside each policy of the router is its
 //! prediction: the simulation of the same core with the delay that was measured.
 
-mod curves;
-mod outcome;
+pub mod outcome;
 mod predicted;
-mod team;
 
 use std::time::Duration;
 
 use petasos_queueing::Service;
 
 use super::args::RouterArgs;
-use super::client::Client;
+use super::client::{Asked, Client};
+use super::curves::Curve;
 use super::open_loop::Arrived;
 use super::part_args::PartName;
 use super::programs::{Balancer, ROUTER_CORE};
-use super::side::{Contender, Kind, Setup, Skipped, start_all};
+use super::side::{Contender, Kind, Setup, Side, Skipped, start_all};
+use super::team::{COMPARED_LOAD, Connect, Team, WORKERS, measure};
 use crate::error::BenchError;
 use crate::report::Report;
-use curves::{Curve, Sample};
 use predicted::Predicted;
-use team::Team;
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -40,15 +38,6 @@ pub struct Setting {
     pub contenders: &'static [Contender],
     pub loads: &'static [f64],
 }
-
-/// Workers of each contender.
-pub const WORKERS: usize = 16;
-/// The objective: a 99th percentile of so many mean service times.
-pub const OBJECTIVE: f64 = 15.0;
-/// Where contenders are compared.
-pub const COMPARED_LOAD: f64 = 0.8;
-/// Beyond so many objectives, higher loads are not measured.
-const GIVE_UP: f64 = 2.0;
 
 const fn router(name: &'static str, policy: &'static str) -> Contender {
     Contender { name, kind: Kind::Router(policy) }
@@ -148,7 +137,12 @@ pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
     let (mut all, mut skipped) = (Vec::new(), Vec::new());
     for service in &setting.services {
         let mut teams = start(args, setting, *service, &client, &mut skipped)?;
-        measure(args, setting, *service, &mut teams, &mut arrived)?;
+        let points = args.rounds() * setting.loads.len() * teams.len() * setting.services.len();
+        for team in &mut teams {
+            team.calibrate(&mut arrived)?;
+        }
+        let (what, seconds) = (format!("{service} service times"), args.seconds_of(points));
+        measure(args, &what, setting.loads, seconds, &mut teams, &mut arrived)?;
         let curves: Vec<_> = teams.into_iter().map(Team::into_curve).collect();
         let predicted = predicted::all(args, setting, *service, &curves)?;
         all.push(Measured { service: *service, curves, predicted });
@@ -165,36 +159,12 @@ fn start<'a>(
 ) -> Result<Vec<Team<'a>>, BenchError> {
     let contenders = args.chosen(setting.contenders, |contender| contender.name)?;
     let setup = setting.setup(args, service);
-    let sides = start_all(contenders, |_| setup, client, skipped)?;
-    sides.into_iter().map(|side| Team::new(args, setting, side)).collect()
-}
-
-fn measure(
-    args: &RouterArgs,
-    setting: &Setting,
-    service: Service,
-    teams: &mut [Team<'_>],
-    arrived: &mut Arrived,
-) -> Result<(), BenchError> {
-    let points = args.rounds() * setting.loads.len() * teams.len() * setting.services.len();
-    let seconds = args.seconds_of(points);
-    for team in &mut *teams {
-        team.calibrate(arrived)?;
-    }
-    for round in 1..=args.rounds() {
-        for (index, load) in setting.loads.iter().enumerate() {
-            eprintln!(
-                "petasos bench: {service} service times, round {round} of {}, load {load}",
-                args.rounds()
-            );
-            let mut samples: Vec<(usize, Sample)> = Vec::new();
-            for (at, team) in teams.iter_mut().enumerate() {
-                if let Some(sample) = team.measure(index, *load, seconds, arrived)? {
-                    samples.push((at, sample));
-                }
-            }
-            samples.into_iter().for_each(|(at, sample)| teams[at].curve.add(index, sample));
-        }
-    }
-    Ok(())
+    let sides =
+        start_all(contenders, |contender| Side::start(contender.kind, &setup, client), skipped)?;
+    let team = |side| {
+        let connect: Connect<'_> =
+            Box::new(|side, sleep_ns, most| side.connect(&Asked::short(sleep_ns), most));
+        Team::new(args, setting.loads, side, connect)
+    };
+    sides.into_iter().map(team).collect()
 }

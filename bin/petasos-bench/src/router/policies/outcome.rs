@@ -3,13 +3,14 @@
 use petasos_report::{Axis, Column, Figure as Chart, Series, Table, Tone, median, significant};
 use serde_json::{Map, Value, json};
 
-use super::curves::{Curve, Sample, Tail, load_at};
 use super::predicted::Predicted;
-use super::{COMPARED_LOAD, Measured, OBJECTIVE, Setting, WORKERS};
+use super::{Measured, Setting};
 use crate::report::Report;
 use crate::router::args::RouterArgs;
+use crate::router::curves::{Curve, Sample, Tail, load_at};
 use crate::router::open_loop::Arrived;
 use crate::router::side::Skipped;
+use crate::router::team::{COMPARED_LOAD, OBJECTIVE, WORKERS};
 
 const TONES: [Tone; 5] =
     [Tone::Primary, Tone::Secondary, Tone::Tertiary, Tone::Quaternary, Tone::Muted];
@@ -70,13 +71,15 @@ fn note(args: &RouterArgs, setting: &Setting) -> String {
     )
 }
 
-fn points(tails: &[Tail]) -> Value {
+/// Points of a curve.
+pub fn points(tails: &[Tail]) -> Value {
     let point =
         |tail: &Tail| json!({"load": tail.load, "p99_us": tail.p99_us, "stderr": tail.stderr_us});
     tails.iter().map(point).collect()
 }
 
-fn contender(curve: &Curve, objective_us: f64) -> Value {
+/// A contender at the load where all are compared.
+pub fn contender(curve: &Curve, objective_us: f64) -> Value {
     let at = |value: fn(&Sample) -> f64| curve.median_at(COMPARED_LOAD, value);
     json!({
         "p50_us": at(|sample| sample.p50_us),
@@ -192,11 +195,13 @@ fn charts(setting: &Setting, measured: &Measured) -> Vec<Chart> {
     charts
 }
 
-fn line(name: &str, tone: Tone, tails: &[Tail]) -> Series {
+/// A curve's line.
+pub fn line(name: &str, tone: Tone, tails: &[Tail]) -> Series {
     Series::new(name, tone, tails.iter().map(|tail| (tail.load * 100.0, tail.p99_us)))
 }
 
-fn chart(title: String, lines: Vec<Series>) -> Chart {
+/// Latency by load.
+pub fn chart(title: String, lines: Vec<Series>) -> Chart {
     let (x, y) = (Axis::linear("Load", "%"), Axis::log("99th percentile", "µs"));
     Chart::lines(title, x, y, lines)
 }

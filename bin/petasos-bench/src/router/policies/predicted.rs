@@ -2,10 +2,11 @@
 
 use petasos_queueing::{Model, Service, simulate_all};
 
-use super::curves::{Curve, Tail};
-use super::{Setting, WORKERS};
+use super::Setting;
 use crate::error::BenchError;
 use crate::router::args::RouterArgs;
+use crate::router::curves::{Curve, Tail};
+use crate::router::team::WORKERS;
 
 /// A load beyond those that are measured, so that the objective is not met at all of them. More
 /// takes minutes.

@@ -2,14 +2,20 @@
 
 use petasos_load::{Outcome, Target};
 
+use super::args::RouterArgs;
 use super::curves::{Curve, Sample};
-use super::{GIVE_UP, OBJECTIVE, Setting, WORKERS};
+use super::open_loop::{Arrived, Point, point, quantile};
+use super::side::{Contender, Side};
 use crate::error::BenchError;
-use crate::router::args::RouterArgs;
-use crate::router::client::Asked;
-use crate::router::open_loop::{Arrived, Point, point, quantile};
-use crate::router::side::{Contender, Side};
 
+/// How many workers each contender has.
+pub const WORKERS: usize = 16;
+/// The objective: a 99th percentile of so many mean service times.
+pub const OBJECTIVE: f64 = 15.0;
+/// Where contenders are compared.
+pub const COMPARED_LOAD: f64 = 0.8;
+/// Beyond so many objectives, higher loads are not measured.
+const GIVE_UP: f64 = 2.0;
 /// The most requests that are outstanding at once. A contender with more has no tail to measure.
 const OUTSTANDING_MAX: u32 = 1024;
 /// How many requests per second tell what the ways take, and for how many seconds.
@@ -17,9 +23,14 @@ const CALIBRATION_RATE: f64 = 100.0;
 const CALIBRATION_S: f64 = 3.0;
 const QUICK_CALIBRATION_S: f64 = 0.3;
 
+/// How a contender's client connects, for so many requests at once: those that sleep so long, or
+/// with 0 as long as the worker says.
+pub type Connect<'a> = Box<dyn Fn(&Side<'_>, u64, u32) -> Result<Box<dyn Target>, BenchError> + 'a>;
+
 /// A contender that can be called.
 pub struct Team<'a> {
     mean_us: f64,
+    connect: Connect<'a>,
     calibration_s: f64,
     pub curve: Curve,
     // Ends before those that it calls.
@@ -34,12 +45,13 @@ impl<'a> Team<'a> {
     /// If they do not answer.
     pub fn new(
         args: &RouterArgs,
-        setting: &Setting,
+        loads: &[f64],
         (contender, side): (Contender, Side<'a>),
+        connect: Connect<'a>,
     ) -> Result<Team<'a>, BenchError> {
-        let (mean_us, curve) = (args.mean_us as f64, Curve::new(contender, setting.loads));
+        let (mean_us, curve) = (args.mean_us as f64, Curve::new(contender, loads));
         let calibration_s = if args.quick { QUICK_CALIBRATION_S } else { CALIBRATION_S };
-        let mut team = Team { mean_us, calibration_s, curve, target: None, side };
+        let mut team = Team { mean_us, connect, calibration_s, curve, target: None, side };
         team.connect(0)?;
         Ok(team)
     }
@@ -48,7 +60,7 @@ impl<'a> Team<'a> {
     fn connect(&mut self, sleep_ns: u64) -> Result<(), BenchError> {
         // What was outstanding is of no use.
         self.target = None;
-        self.target = Some(self.side.connect(&Asked::short(sleep_ns), OUTSTANDING_MAX)?);
+        self.target = Some((self.connect)(&self.side, sleep_ns, OUTSTANDING_MAX)?);
         Ok(())
     }
 
@@ -130,4 +142,31 @@ impl<'a> Team<'a> {
     pub fn into_curve(self) -> Curve {
         self.curve
     }
+}
+
+/// Measures all loads, one contender after another at each, for as many rounds as are asked for.
+///
+/// # Errors
+/// If a target is lost.
+pub fn measure(
+    args: &RouterArgs,
+    what: &str,
+    loads: &[f64],
+    seconds: f64,
+    teams: &mut [Team<'_>],
+    arrived: &mut Arrived,
+) -> Result<(), BenchError> {
+    for round in 1..=args.rounds() {
+        for (index, load) in loads.iter().enumerate() {
+            eprintln!("petasos bench: {what}, round {round} of {}, load {load}", args.rounds());
+            let mut samples: Vec<(usize, Sample)> = Vec::new();
+            for (at, team) in teams.iter_mut().enumerate() {
+                if let Some(sample) = team.measure(index, *load, seconds, arrived)? {
+                    samples.push((at, sample));
+                }
+            }
+            samples.into_iter().for_each(|(at, sample)| teams[at].curve.add(index, sample));
+        }
+    }
+    Ok(())
 }

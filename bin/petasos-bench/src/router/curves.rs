@@ -2,7 +2,7 @@
 
 use petasos_report::median;
 
-use crate::router::side::{Contender, Kind};
+use super::side::{Contender, Kind};
 
 /// A contender's curve.
 pub struct Curve {
