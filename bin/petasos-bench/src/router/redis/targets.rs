@@ -1,6 +1,5 @@
 //! Requests of a mix, as targets of load.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -68,16 +67,16 @@ fn routed(
 /// Commands that follow each other in turn.
 struct Cycle {
     commands: Vec<Vec<u8>>,
-    next: Cell<usize>,
+    next: usize,
 }
 
 impl Protocol for Cycle {
     type Reader = <Resp as Protocol>::Reader;
     const OUTSTANDING_MAX: usize = Resp::OUTSTANDING_MAX;
 
-    fn request(&self) -> &[u8] {
-        let at = self.next.get();
-        self.next.set((at + 1) % self.commands.len());
+    fn request(&mut self) -> &[u8] {
+        let at = self.next;
+        self.next = (at + 1) % self.commands.len();
         &self.commands[at]
     }
 
@@ -107,7 +106,7 @@ impl AtRandom {
     ) -> Result<AtRandom, BenchError> {
         let cycle = |which: usize, from: usize| {
             let of = |number| commands((number + from) % KEYS)[which].clone();
-            Cycle { commands: (0..KEYS).map(of).collect(), next: Cell::new(0) }
+            Cycle { commands: (0..KEYS).map(of).collect(), next: 0 }
         };
         let reads = nodes.iter().enumerate().map(|(at, node)| {
             let cycle = cycle(0, at * KEYS / nodes.len());
