@@ -1,10 +1,10 @@
-//! Queries that are drawn from the corpus: words as often as they are found in it, and pairs of
-//! words that are near each other somewhere.
+//! Queries that are drawn from the corpus: words as often as they are found in it, but for the
+//! commonest, and pairs of words that are near each other somewhere.
 //!
 //! They are the kinds of Lucene's nightly benchmark, of which R2P2's evaluation took its queries:
 //! terms, Boolean combinations, proximity, and wildcards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use petasos_base::Rng;
 
@@ -20,8 +20,12 @@ pub struct Drawn {
 
 /// Words that are looked at for one query; then it is one of another kind.
 const ATTEMPTS: usize = 64;
-/// Words of fewer letters are not asked for: nobody would, and each is in every entry.
+/// Words of fewer letters are not asked for.
 const LETTERS_MIN: usize = 3;
+/// Nor are those that are in more than a tenth of so many entries: nobody would, as they say little
+/// (in gcide, each entry ends with the dictionary's name).
+const SAMPLED_ENTRIES: usize = 1000;
+const COMMON_ENTRIES: usize = SAMPLED_ENTRIES / 10;
 /// Letters of a word that a wildcard keeps.
 const KEPT_LETTERS: usize = 3;
 /// The words of proximity are at most so many places apart.
@@ -29,7 +33,9 @@ const DISTANCE_MAX: u64 = 4;
 
 /// Draws so many queries; none if no entry has words. The same seed draws the same.
 pub fn draw(corpus: &Corpus, count: usize, seed: u64) -> Vec<Drawn> {
-    let mut drawing = Drawing { corpus, rng: Rng::new(seed), split: BTreeMap::new() };
+    let mut drawing =
+        Drawing { corpus, rng: Rng::new(seed), split: BTreeMap::new(), common: BTreeSet::new() };
+    drawing.common = drawing.sample();
     let queries = (0..count).map_while(|_| drawing.query());
     queries.collect()
 }
@@ -39,6 +45,8 @@ struct Drawing<'a> {
     rng: Rng,
     /// The words of entries that were looked at.
     split: BTreeMap<usize, Vec<Option<String>>>,
+    /// Words that are not asked for.
+    common: BTreeSet<String>,
 }
 
 impl Drawing<'_> {
@@ -51,6 +59,17 @@ impl Drawing<'_> {
             _ => self.wild().map(|text| Drawn { kind: "wildcard", text }),
         };
         drawn.or_else(|| self.word().map(|text| Drawn { kind: "term", text }))
+    }
+
+    /// The words of too many entries.
+    fn sample(&mut self) -> BTreeSet<String> {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for _ in 0..SAMPLED_ENTRIES {
+            let own: BTreeSet<String> = self.entry().iter().flatten().cloned().collect();
+            own.into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
+        }
+        let common = counts.into_iter().filter(|(_, count)| *count > COMMON_ENTRIES);
+        common.map(|(word, _)| word).collect()
     }
 
     /// An entry's words.
@@ -74,8 +93,11 @@ impl Drawing<'_> {
                 Some(*at)
             });
             let found = core::iter::once(from).chain(at).map(|at| entry[at].clone());
-            let is_asked = |word: &String| word.chars().count() >= LETTERS_MIN;
-            if let Some(found) = found.map(|word| word.filter(is_asked)).collect() {
+            let found: Vec<Option<String>> = found.collect();
+            let is_asked =
+                |word: &String| word.chars().count() >= LETTERS_MIN && !self.common.contains(word);
+            let found = found.into_iter().map(|word| word.filter(is_asked));
+            if let Some(found) = found.collect() {
                 return Some(found);
             }
         }
