@@ -116,7 +116,8 @@ struct counts {
 	u64 given, parked, unparked, returned, feedback;
 	// First packets of which the number was taken and nothing came: others were faster each time.
 	u64 contended;
-	u64 spare[2];
+	// Of all that came: what was not passed on, and what was sent.
+	u64 taken, sent;
 };
 
 struct parked {
@@ -421,7 +422,12 @@ INLINE int unpark(struct xdp_md *xdp, struct table *t, struct counts *n)
 		__sync_fetch_and_add(&t->parked, -1ull);
 		u64 waited = time_ns() - s->arrived;
 		u64 lifetime = lifetime_after((u32)WORD((struct frame *)s->bytes, 7), waited);
-		u64 number = waited < t->age_max && lifetime ? give(&t->worker[best]) : 0;
+		// The client may be gone, and its number another's.
+		u64 mark = WORD((struct frame *)s->bytes, 0) & ~0xff00ull;
+		u32 name = mark >> 16 & INDEX_MASK;
+		struct client *c = map_lookup(&clients, &name);
+		int is_right = c && c->mark == mark && waited < t->age_max && lifetime;
+		u64 number = is_right ? give(&t->worker[best]) : 0;
 		u64 len = s->len;
 		AS_LENGTH(len);
 		if (!number || len < HEADERS + FIRST_BYTES || len > PARKED_BYTES) {
@@ -539,10 +545,15 @@ INLINE int on_feedback(struct xdp_md *xdp, struct table *t, struct counts *n, st
 	if (w->mark != WORD(f, 0) || !w->mark || w->secret != (WORD(f, 1) & SECRET_MASK) ||
 	    w->address != address_of(SOURCE(f), f->source_port))
 		return XDP_PASS;
-	// A worker that gets nothing at present is the process's concern.
-	if (!w->limit || (!(t->mode & MODE_PARTIAL) && !is_whole(f)))
+	if (!(t->mode & MODE_PARTIAL) && !is_whole(f))
 		return XDP_PASS;
 	u64 from = ethernet(f->from) | 1ull << 48;
+	// A worker that gets nothing at present is the process's concern.
+	if (!w->limit) {
+		if (!w->neighbour)
+			w->neighbour = from;
+		return XDP_PASS;
+	}
 	s64 news = learn(w, WORD(f, 1), WORD(f, 2));
 	if (news < 0)
 		return XDP_PASS;
@@ -594,5 +605,11 @@ SECTION("xdp") int router(struct xdp_md *xdp)
 	if (!t || !n)
 		return XDP_PASS;
 	int verdict = decide(xdp, t, n);
-	return verdict == UNPARK ? unpark(xdp, t, n) : verdict;
+	if (verdict == UNPARK)
+		verdict = unpark(xdp, t, n);
+	if (verdict != XDP_PASS)
+		count(&n->taken);
+	if (verdict == XDP_TX)
+		count(&n->sent);
+	return verdict;
 }

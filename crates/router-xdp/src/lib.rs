@@ -18,9 +18,10 @@
 
 mod layout;
 mod program;
+mod tier;
 
 pub use layout::{HEADERS_BYTES, WORKERS_MAX};
 pub use program::{
-    OBJECT, ParkedPacket, PlaceCounts, PlaceNames, ProgramConfig, ProgramStats, RouterProgram,
-    SECTION,
+    OBJECT, PlaceCounts, PlaceNames, ProgramConfig, ProgramStats, RouterProgram, SECTION,
 };
+pub use tier::ProgramTier;

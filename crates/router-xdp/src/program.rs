@@ -9,6 +9,7 @@ use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_netio_xdp::{
     AttachMode, BpfLink, BpfObject, BpfProgram, ProgramRun, SharedWords, XdpError,
 };
+use petasos_router_plane::TierPacket;
 use petasos_wire::{GIVEN_NUMBERS, SEAL_BYTES, SETTLED_NUMBERS, WorkerCounts};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -61,6 +62,10 @@ petasos_base::counters! {
         /// First packets that were dropped although their number was taken, since others, at the
         /// same time, were faster.
         contended,
+        /// Of all frames, those that were not passed on.
+        taken,
+        /// Of these, those that were sent.
+        sent,
     }
 }
 
@@ -84,15 +89,6 @@ pub struct PlaceCounts {
     pub given: u64,
     /// The newest feedback.
     pub told: WorkerCounts,
-}
-
-/// A request that was parked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParkedPacket {
-    /// The packet, from its header on.
-    pub bytes: Vec<u8>,
-    /// How long ago it came.
-    pub waited: Duration,
 }
 
 /// The program. All methods may be called while it runs: see the crate's documentation.
@@ -183,6 +179,8 @@ impl RouterProgram {
             returned: sum(3),
             feedback: sum(4),
             contended: sum(5),
+            taken: sum(6),
+            sent: sum(7),
         }
     }
 
@@ -371,7 +369,7 @@ impl RouterProgram {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn take_parked(&self) -> io::Result<Option<ParkedPacket>> {
+    pub fn take_parked(&self) -> io::Result<Option<TierPacket>> {
         let packet = self.take("queue")?;
         if packet.is_some() {
             self.table.words()[Table::Parked as usize].fetch_sub(1, Ordering::AcqRel);
@@ -383,11 +381,11 @@ impl RouterProgram {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn take_returned(&self) -> io::Result<Option<ParkedPacket>> {
+    pub fn take_returned(&self) -> io::Result<Option<TierPacket>> {
         self.take("returned")
     }
 
-    fn take(&self, queue: &str) -> io::Result<Option<ParkedPacket>> {
+    fn take(&self, queue: &str) -> io::Result<Option<TierPacket>> {
         let mut value = self.value.lock().expect("nothing panics under the lock");
         if !self.program.take(queue, &mut value)? {
             return Ok(None);
@@ -398,7 +396,7 @@ impl RouterProgram {
         let len = usize::try_from(len).map_or(PARKED_BYTES, |len| len.min(PARKED_BYTES));
         let waited = Duration::from_nanos(monotonic_ns().saturating_sub(arrived));
         let bytes = bytes[HEADERS_BYTES.min(len)..len].to_vec();
-        Ok(Some(ParkedPacket { bytes, waited }))
+        Ok(Some(TierPacket { bytes, waited }))
     }
 }
 

@@ -179,7 +179,17 @@ pub(crate) fn program_load(
         name: object_name(name),
         ..ProgramLoad::default()
     };
-    new_fd(PROGRAM_LOAD, &mut attr).map_err(|error| {
+    let mut loaded = new_fd(PROGRAM_LOAD, &mut attr);
+    for _ in 0..LOADS_MAX {
+        match &loaded {
+            // A signal has ended the verifier's work, which is begun again.
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {
+                loaded = new_fd(PROGRAM_LOAD, &mut attr);
+            }
+            _ => break,
+        }
+    }
+    loaded.map_err(|error| {
         let mut log = vec![0u8; 1 << 16];
         attr.log_level = 1;
         attr.log_bytes = log.len() as u32;
@@ -322,6 +332,8 @@ const MAP_LOOKUP: i32 = 1;
 const MAP_UPDATE: i32 = 2;
 const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
+/// How often a program is loaded although signals interrupt it.
+const LOADS_MAX: u32 = 20;
 const PROGRAM_TEST_RUN: i32 = 10;
 const MAP_TAKE: i32 = 21;
 const LINK_CREATE: i32 = 28;
