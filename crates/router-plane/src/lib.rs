@@ -33,6 +33,7 @@ mod reject;
 mod rejections;
 mod stats;
 mod tier;
+mod tiered;
 
 pub use clients::{ClientAttached, ClientCounts};
 pub use config::{PlaneConfig, PlaneConfigError};

@@ -57,6 +57,7 @@ mod router;
 mod schedule;
 mod set;
 mod shared;
+mod sharing;
 mod timers;
 mod worker;
 mod workers;

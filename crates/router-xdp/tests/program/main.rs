@@ -7,3 +7,4 @@ mod first;
 mod object;
 mod parking;
 mod rig;
+mod together;
