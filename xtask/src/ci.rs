@@ -16,7 +16,7 @@ struct Step {
 }
 
 /// Cheap steps come first, so that small mistakes are found in seconds.
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     Step { name: "tools", what: "install what is missing", run: |_| tools::install_missing() },
     Step { name: "fmt", what: "formatting", run: |root| cargo(root, &["fmt", "--all", "--check"]) },
     Step { name: "tidy", what: "layers, lengths, unsafe, specification", run: tidy::run },
@@ -34,6 +34,11 @@ const STEPS: [Step; 16] = [
     Step { name: "fuzz", what: "every fuzz target for some seconds", run: fuzz::bounded },
     Step { name: "icount", what: "instructions, packets, system calls per RPC", run: icount },
     Step { name: "conformance", what: "public suites, where they can be fetched", run: conform },
+    Step {
+        name: "programs",
+        what: "the committed BPF object is that of its source",
+        run: programs,
+    },
     Step { name: "dissector", what: "the Wireshark dissector on known packets", run: dissector },
     Step { name: "deny", what: "licences, sources, duplicates, advisories", run: deny::run },
     Step { name: "consoles", what: "what the documentation shows", run: run_consoles },
@@ -183,6 +188,25 @@ fn conform(root: &Path) -> TaskResult {
 
 fn run_consoles(root: &Path) -> TaskResult {
     consoles::run(root, &[])
+}
+
+/// Where the source of the router's XDP program is, and its object.
+const PROGRAM: &str = "crates/router-xdp/program";
+
+/// Compiles the program, and compares it with what is committed.
+fn programs(root: &Path) -> TaskResult {
+    if !tools::is_installed("clang-14") {
+        return skips::skip(root, "clang-14", "there is no clang 14");
+    }
+    let (folder, made) = (root.join(PROGRAM), target_folder(root, "router.bpf.o"));
+    tools::run(Command::new(folder.join("build.sh")).arg(&made))?;
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    if read(&made)? != read(&folder.join("router.bpf.o"))? {
+        return Err(format!("{PROGRAM}/router.bpf.o is not of this source: run build.sh there"));
+    }
+    Ok(())
 }
 
 fn dissector(root: &Path) -> TaskResult {

@@ -14,10 +14,12 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 11] = [
+const TOOLS: [Tool; 12] = [
     Tool { program: "cc", package: "gcc" },
     // libFuzzer, which the fuzz targets are linked with, is written in C++.
     Tool { program: "c++", package: "g++" },
+    // The compiler of the XDP program whose object is committed.
+    Tool { program: "clang-14", package: "clang-14" },
     Tool { program: "etcd", package: "etcd-server" },
     Tool { program: "python3", package: "python3" },
     Tool { program: "memcached", package: "memcached" },

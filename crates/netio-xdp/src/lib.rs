@@ -10,6 +10,7 @@
 //! | `io` | [`XdpIo`], the backend |
 //! | `socket`, `sys` | [`XskSocket`]: frames, rings and system calls; all `unsafe` |
 //! | `program` | loads, attaches and shares the steering program |
+//! | `object` | loads programs that a compiler has made ([`BpfObject`]) |
 //! | `petasos-netio-frame`
 //! builds and validates frames, knows peers and their headers |
 //! | `impair` | a port that drops, marks and loses packets, for experiments |
@@ -34,6 +35,7 @@ mod holder;
 mod impair;
 mod io;
 mod mode;
+mod object;
 mod probe;
 mod program;
 mod socket;
@@ -49,8 +51,9 @@ pub use holder::Holder;
 pub use impair::{Impair, ImpairConfig, ImpairError, ImpairStats};
 pub use io::XdpIo;
 pub use mode::{AttachMode, XdpMode};
+pub use object::{BpfLink, BpfObject, BpfProgram, ObjectError, ProgramRun};
 pub use probe::{InterfaceProbe, Probe, check, probe};
 pub use socket::{CopyMode, XskSocket};
 pub use stats::XdpStats;
-pub use sys::{RxDesc, RxHalf, TxHalf};
+pub use sys::{RxDesc, RxHalf, SharedWords, TxHalf, wait_for_runs};
 pub use xsk_config::XskConfig;

@@ -6,12 +6,14 @@ use std::net::SocketAddr;
 use petasos_netio::RouteError;
 use petasos_netio_conformance::turns;
 use petasos_netio_xdp::{AttachMode, XdpConfig, XdpIo};
-use petasos_router_conformance::plane_tests;
+use petasos_router_conformance::{PlaneFactory, plane_tests};
 use petasos_router_plane::{Plane, PlaneConfig, TableError};
 
 mod rig;
 mod veth;
 use veth::{config, veth};
+
+impl PlaneFactory for veth::Veth {}
 
 mod v4_native {
     use super::*;

@@ -1,12 +1,11 @@
 //! How many there may be (RT39).
 
-use petasos_netio_conformance::BackendFactory;
 use petasos_router_plane::TableError;
 
-use crate::World;
+use crate::{PlaneFactory, World};
 
 /// RT28, RT39: at most four clients, and twice as many numbers.
-pub fn tables_have_bounds_and_numbers_are_held_back<F: BackendFactory>(factory: &F) {
+pub fn tables_have_bounds_and_numbers_are_held_back<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 0, 0);
     (1..4).for_each(|_| _ = world.attach(1));
     let address = world.client_address(1);

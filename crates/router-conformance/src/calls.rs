@@ -2,8 +2,8 @@
 
 use petasos_base::{Clock, VirtualClock};
 use petasos_endpoint::Backend;
-use petasos_netio_conformance::BackendFactory;
 
+use crate::PlaneFactory;
 use crate::group::Group;
 
 const CLIENTS: usize = 2;
@@ -12,7 +12,7 @@ const WORKERS: usize = 3;
 /// Of all kinds: with requests of no, one and several packets, idempotent or not.
 pub fn calls_of_all_kinds_go_through_a_router<F>(factory: &F)
 where
-    F: BackendFactory<Io: Into<Backend>>,
+    F: PlaneFactory<Io: Into<Backend>>,
 {
     for policy in ["jbsq1", "jbsq3", "jsq", "rr", "random"] {
         let clock = Clock::Virtual(VirtualClock::default());

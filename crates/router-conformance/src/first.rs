@@ -1,12 +1,11 @@
 //! First packets: whom they reach, under which names, and which are taken.
 
 use petasos_netio::PacketIo;
-use petasos_netio_conformance::BackendFactory;
 
-use crate::World;
+use crate::{PlaneFactory, World};
 
 /// RT1, RT19.
-pub fn first_packets_go_to_workers_with_their_names_and_numbers<F: BackendFactory>(factory: &F) {
+pub fn first_packets_go_to_workers_with_their_names_and_numbers<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 2, 4);
     for message in [b"one".as_slice(), b"two", b"three", b"four"] {
         world.ask(message);
@@ -19,32 +18,30 @@ pub fn first_packets_go_to_workers_with_their_names_and_numbers<F: BackendFactor
             assert_eq!((packet.number, packet.lifetime_us), (number, None));
         }
     }
-    assert_eq!(world.plane.stats().given, 4);
+    assert_eq!(world.stats().given, 4);
     assert!(world.rejections().is_empty());
 }
 
 /// RT3: each number once, in any order, and none that is too far below the highest.
-pub fn rt3_numbers_are_taken_in_any_order_once_each<F: BackendFactory>(factory: &F) {
+pub fn rt3_numbers_are_taken_in_any_order_once_each<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 1, 4095);
     let mut packets: Vec<_> = (0..100).map(|_| world.first(b"x", |_| {})).collect();
     packets.reverse();
     for bytes in packets.iter().chain(&packets) {
         world.send(bytes);
     }
-    assert_eq!((world.plane.stats().given, world.plane.stats().repeated), (100, 100));
+    assert_eq!((world.stats().given, world.stats().repeated), (100, 100));
     // 1024 above: the first ones are too old to be known.
     let far = world.first(b"x", |block| block.number += 1024);
     world.send(&far);
     let old = world.first(b"x", |block| block.number = 100);
     world.send(&old);
-    assert_eq!((world.plane.stats().given, world.plane.stats().repeated), (101, 101));
+    assert_eq!((world.stats().given, world.stats().repeated), (101, 101));
     assert_eq!(world.given(0).len(), 101);
 }
 
 /// RT26: neither from elsewhere, nor for another address, nor under another's number or tag.
-pub fn rt26_first_packets_come_from_where_their_client_has_attached<F: BackendFactory>(
-    factory: &F,
-) {
+pub fn rt26_first_packets_come_from_where_their_client_has_attached<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 1, 64);
     let other = world.attach(1);
     let elsewhere = world.client_address(1);
@@ -60,23 +57,23 @@ pub fn rt26_first_packets_come_from_where_their_client_has_attached<F: BackendFa
     world.client.0.tag ^= 1;
     world.ask(b"x");
     world.client.0.tag ^= 1;
-    assert_eq!(world.plane.stats().from_strangers, 5);
+    assert_eq!(world.stats().from_strangers, 5);
     let good = world.first(b"good", |_| {});
     if factory.tells_origins() {
         // A client's and a worker's address, both of which the router knows.
         world.post_from_client(1, &good);
         world.post_from_worker(0, &good);
         world.turn();
-        assert_eq!(world.plane.stats().from_strangers, 7);
+        assert_eq!(world.stats().from_strangers, 7);
     }
-    assert_eq!((world.given(0), world.plane.stats().given), (vec![], 0));
+    assert_eq!((world.given(0), world.stats().given), (vec![], 0));
     assert!(world.client_inbox(0).is_empty() && world.client_inbox(1).is_empty());
     world.send(&good);
     assert_eq!(world.messages(0), [b"good"], "and its number was not taken");
 }
 
 /// The packets of a batch that are for one worker leave as one train, whomever others are for.
-pub fn packets_of_a_batch_go_to_each_worker_as_trains<F: BackendFactory>(factory: &F) {
+pub fn packets_of_a_batch_go_to_each_worker_as_trains<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 2, 64);
     for number in 0..20u8 {
         let bytes = world.first(&[number; 100], |_| {});
@@ -102,7 +99,7 @@ pub fn packets_of_a_batch_go_to_each_worker_as_trains<F: BackendFactory>(factory
 }
 
 /// What cannot be sent stays, in its order, and is sent once.
-pub fn packets_wait_for_packet_io_that_is_full<F: BackendFactory>(factory: &F) {
+pub fn packets_wait_for_packet_io_that_is_full<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 1, 64);
     world.io.is_full = true;
     for message in [b"1".as_slice(), b"22", b"333"] {

@@ -9,9 +9,12 @@ use petasos_endpoint::{
     RouterProcess, Routing, SessionId,
 };
 use petasos_netio::PacketIo;
-use petasos_netio_conformance::{BackendFactory, turns};
+use petasos_netio_conformance::turns;
 use petasos_router::{Config, Join};
 use petasos_router_plane::{MemberJoin, Plane, PlaneConfig};
+
+use crate::PlaneFactory;
+use crate::factory::planned;
 
 /// How far a turn moves a virtual clock.
 const TURN: Duration = Duration::from_micros(10);
@@ -89,7 +92,7 @@ impl<I: PacketIo + Into<Backend>> Group<I> {
         policy: &str,
     ) -> Group<I>
     where
-        F: BackendFactory<Io = I>,
+        F: PlaneFactory<Io = I>,
     {
         let mut ports = factory.ports(1 + clients + workers).into_iter();
         let mut port = || ports.next().expect("there are so many");
@@ -100,7 +103,7 @@ impl<I: PacketIo + Into<Backend>> Group<I> {
         let core = Config { policy: policy.parse().expect("it is one"), ..Config::default() };
         let payload = payload_bytes.into();
         let config = PlaneConfig { core, payload_bytes: payload, ..PlaneConfig::default() };
-        let plane = Plane::new(&config, 1).expect("it is right");
+        let (plane, _) = planned(factory, &io, &config);
         let mut group =
             Group { clock, io, plane, payload_bytes, clients: Vec::new(), workers: Vec::new() };
         group.attach(client);

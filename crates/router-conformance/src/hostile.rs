@@ -1,10 +1,9 @@
 //! Packets that nobody should send.
 
 use petasos_netio::PacketIo;
-use petasos_netio_conformance::BackendFactory;
 use petasos_wire::RoutePolicy;
 
-use crate::{PAYLOAD, World};
+use crate::{PAYLOAD, PlaneFactory, World};
 
 /// How many altered packets.
 const ROUNDS: usize = 5_000;
@@ -12,12 +11,12 @@ const ROUNDS: usize = 5_000;
 const LONG_BYTES_MAX: usize = 9_000;
 
 /// RT1, RT2, RT4: each by its fault. None takes a number of a worker, and nobody is told anything.
-pub fn short_long_and_unknown_packets_are_counted_and_cost_nothing<F: BackendFactory>(factory: &F) {
+pub fn short_long_and_unknown_packets_are_counted_and_cost_nothing<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 1, 64);
     let good = world.first(b"good", |_| {});
     world.send(&good);
     world.send(&good);
-    assert_eq!(world.plane.stats().repeated, 1);
+    assert_eq!(world.stats().repeated, 1);
     let mut reserved = world.first(b"x", |_| {});
     reserved[25] |= 2;
     let mut short = world.first(b"a message", |_| {});
@@ -31,18 +30,18 @@ pub fn short_long_and_unknown_packets_are_counted_and_cost_nothing<F: BackendFac
     for bytes in [&reserved, &short, &long, &longest_bytes] {
         world.send(bytes);
     }
-    assert_eq!(world.plane.stats().void, 4);
+    assert_eq!(world.stats().void, 4);
     for bytes in [&good[..1], &good[..20], &good[..23], &good[..63]] {
         world.send(bytes);
     }
     let mut response = good.clone();
     response[0] = response[0] & 0xf0 | 8;
     world.send(&response);
-    let stats = world.plane.stats();
+    let stats = world.stats();
     assert_eq!((stats.malformed + stats.void, stats.void_feedback), (9, 0), "{stats:?}");
     // As long as feedback, and none.
     world.send(&good[..24]);
-    assert_eq!(world.plane.stats().void_feedback, 1);
+    assert_eq!(world.stats().void_feedback, 1);
     world.ask(b"next");
     let numbers: Vec<_> = world.given(0).iter().map(|packet| packet.number).collect();
     assert_eq!(numbers, [1, 2]);
@@ -50,7 +49,7 @@ pub fn short_long_and_unknown_packets_are_counted_and_cost_nothing<F: BackendFac
 }
 
 /// Whatever bytes arrive: nothing panics, and every frame comes back.
-pub fn altered_packets_do_no_harm<F: BackendFactory>(factory: &F) {
+pub fn altered_packets_do_no_harm<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "jbsq1", 2, 2);
     let mut rng = petasos_base::Rng::new(7);
     for round in 0..ROUNDS {
@@ -87,11 +86,11 @@ pub fn altered_packets_do_no_harm<F: BackendFactory>(factory: &F) {
         (0..2).for_each(|at| _ = world.worker_inbox(at));
         assert!(world.plane.waiting() <= 8);
     }
-    assert!(world.plane.stats().given > ROUNDS as u64 / 20, "{:?}", world.plane.stats());
+    assert!(world.stats().given > ROUNDS as u64 / 20, "{:?}", world.stats());
     let ids = [0, 1].map(|at| world.workers[at].joined.id);
     for id in ids {
         world.plane.end(&mut world.io, id);
     }
     world.turn();
-    assert_eq!(world.plane.waiting(), 0, "nobody is left who would take it");
+    assert_eq!(world.waiting(), 0, "nobody is left who would take it");
 }

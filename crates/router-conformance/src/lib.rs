@@ -2,6 +2,7 @@
 //! (`docs/spec/route.md`, RT3, RT19 to RT28).
 //!
 //! The tests of a packet I/O implement [`BackendFactory`], as for the suite of packet I/Os, and
+//! [`PlaneFactory`], which may put a tier before the plane, and
 //! call [`plane_tests!`], which makes one test of each property. Clients and workers are ports that
 //! a test reads and writes packet by packet ([`World`]), but for [`calls`], where they are
 //! endpoints ([`group`]).
@@ -16,6 +17,7 @@
 
 pub mod bounds;
 pub mod calls;
+mod factory;
 pub mod feedback;
 pub mod first;
 mod gathered;
@@ -27,12 +29,13 @@ pub mod rejections;
 pub mod sealed;
 mod world;
 
+pub use factory::{PlaneFactory, TestedTier, TierCounts};
 pub use gathered::Gathered;
 pub use petasos_netio_conformance::BackendFactory;
 pub use world::{GivenPacket, PAYLOAD, Worker, World, config};
 
 /// Makes one `#[test]` of each property, in the module where it is called. The argument is an
-/// expression of type `Option<F>` for a [`BackendFactory`] `F`, whose packet I/O an endpoint can
+/// expression of type `Option<F>` for a [`PlaneFactory`] `F`, whose packet I/O an endpoint can
 /// have. On a host that cannot run it, it calls `petasos_skips::skip`, and evaluates to `None`.
 #[macro_export]
 macro_rules! plane_tests {

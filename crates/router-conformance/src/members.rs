@@ -1,12 +1,11 @@
 //! Clients and workers that go, and others that come after them.
 
-use petasos_netio_conformance::BackendFactory;
 use petasos_wire::RoutePolicy;
 
-use crate::World;
+use crate::{PlaneFactory, World};
 
 /// Also when another has its place.
-pub fn a_worker_that_has_gone_is_given_nothing<F: BackendFactory>(factory: &F) {
+pub fn a_worker_that_has_gone_is_given_nothing<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "rr", 2, 64);
     let gone = world.workers[0].joined.id;
     assert_eq!(world.plane.end(&mut world.io, gone), Some(1));
@@ -22,13 +21,13 @@ pub fn a_worker_that_has_gone_is_given_nothing<F: BackendFactory>(factory: &F) {
 }
 
 /// A request that waits is of the client that asked, not of the next one with its number.
-pub fn a_client_that_is_gone_leaves_nothing_to_the_next_with_its_number<F: BackendFactory>(
+pub fn a_client_that_is_gone_leaves_nothing_to_the_next_with_its_number<F: PlaneFactory>(
     factory: &F,
 ) {
     let mut world = World::new(factory, "jbsq1", 1, 1);
     world.ask(b"one");
     world.ask(b"two");
-    assert_eq!((world.given(0).len(), world.plane.waiting()), (1, 1));
+    assert_eq!((world.given(0).len(), world.waiting()), (1, 1));
     let old = world.client.0.client;
     assert!(world.plane.detach(&mut world.io, old) && world.plane.give_back(old));
     let next = world.attach(1);
@@ -36,6 +35,6 @@ pub fn a_client_that_is_gone_leaves_nothing_to_the_next_with_its_number<F: Backe
     assert_eq!(next.0.client, old);
     world.feed_back(0, 1, |_| {});
     assert!(world.given(0).is_empty(), "it is not given under another's name");
-    assert_eq!((world.plane.stats().orphaned, world.plane.waiting()), (1, 0));
+    assert_eq!((world.stats().orphaned, world.waiting()), (1, 0));
     assert!(world.client_inbox(1).is_empty(), "and the other is told nothing");
 }

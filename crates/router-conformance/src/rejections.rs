@@ -1,12 +1,11 @@
 //! What a router rejects itself (RT25).
 
-use petasos_netio_conformance::BackendFactory;
 use petasos_wire::{RejectCode, RoutePolicy};
 
-use crate::World;
+use crate::{PlaneFactory, World};
 
 /// RT24, RT25. The form of each is checked by [`World::rejections`].
-pub fn rt25_rejections_say_why_and_go_to_the_reply_address<F: BackendFactory>(factory: &F) {
+pub fn rt25_rejections_say_why_and_go_to_the_reply_address<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "jbsq1", 1, 1);
     world.client = world.attach(1);
     let epoch = world.first(b"x", |block| block.epoch = 9);

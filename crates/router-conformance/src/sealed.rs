@@ -1,13 +1,12 @@
 //! A plane of a sealed group: it opens nothing, and seals its rejections (RT25, RT27, RT28).
 
 use petasos_netio::PacketIo;
-use petasos_netio_conformance::BackendFactory;
 use petasos_router_plane::PlaneConfig;
 use petasos_seal::group::{ClientSecret, FirstOpener, FirstSealer, GroupSecret, Link};
 use petasos_seal::{Cipher, End, KeyLife, SEAL_BYTES};
 use petasos_wire::{Group, Kind, Packet, RejectCode, RoutedPacket, WORKER_BLOCK_BYTES};
 
-use crate::{PAYLOAD, World, config};
+use crate::{PAYLOAD, PlaneFactory, World, config};
 
 struct Sealed<I> {
     world: World<I>,
@@ -19,7 +18,7 @@ fn secret(epoch: u16) -> GroupSecret {
 }
 
 impl<I: PacketIo> Sealed<I> {
-    fn new<F: BackendFactory<Io = I>>(factory: &F, workers: usize) -> Sealed<I> {
+    fn new<F: PlaneFactory<Io = I>>(factory: &F, workers: usize) -> Sealed<I> {
         let config = PlaneConfig { is_sealed: true, ..config("jbsq1") };
         let world = World::with(factory, &config, workers, 1);
         Sealed { world, group: Group { payload_bytes: PAYLOAD, is_sealed: true } }
@@ -63,7 +62,7 @@ fn link(secret: &ClientSecret) -> Link {
 }
 
 /// RT27: the router changes nothing that the seal covers.
-pub fn rt27_first_packets_pass_sealed_and_open_at_the_worker<F: BackendFactory>(factory: &F) {
+pub fn rt27_first_packets_pass_sealed_and_open_at_the_worker<F: PlaneFactory>(factory: &F) {
     let mut sealed = Sealed::new(factory, 1);
     sealed.world.plane.begin_epoch(0, Some(secret(0)));
     let longest = vec![7; PAYLOAD as usize];
@@ -79,24 +78,24 @@ pub fn rt27_first_packets_pass_sealed_and_open_at_the_worker<F: BackendFactory>(
 }
 
 /// RT27.
-pub fn rt27_what_is_not_sealed_is_void<F: BackendFactory>(factory: &F) {
+pub fn rt27_what_is_not_sealed_is_void<F: PlaneFactory>(factory: &F) {
     let mut sealed = Sealed::new(factory, 1);
     sealed.world.plane.begin_epoch(0, Some(secret(0)));
     let plain = sealed.world.first(b"plain", |_| {});
     sealed.world.send(&plain);
-    assert_eq!(sealed.world.plane.stats().void, 1);
+    assert_eq!(sealed.world.stats().void, 1);
     assert!(sealed.world.worker_inbox(0).is_empty());
     assert!(sealed.world.client_inbox(0).is_empty(), "nor is it answered");
 }
 
 /// RT25, RT30.
-pub fn rt25_rt30_rejections_are_sealed_in_the_epoch_of_what_they_reject<F: BackendFactory>(
+pub fn rt25_rt30_rejections_are_sealed_in_the_epoch_of_what_they_reject<F: PlaneFactory>(
     factory: &F,
 ) {
     let mut sealed = Sealed::new(factory, 0);
     let of_none = sealed.first(b"early", 0);
     sealed.world.send(&of_none);
-    assert_eq!(sealed.world.plane.stats().unsealed, 1, "no epoch has begun");
+    assert_eq!(sealed.world.stats().unsealed, 1, "no epoch has begun");
     let mut links = [0, 1, 2].map(|epoch| link(&sealed.client(epoch)));
     for epoch in [0, 1, 2] {
         sealed.world.plane.begin_epoch(epoch, Some(secret(epoch)));
@@ -111,17 +110,17 @@ pub fn rt25_rt30_rejections_are_sealed_in_the_epoch_of_what_they_reject<F: Backe
         }
     }
     sealed.world.plane.end_epoch();
-    let rejected = sealed.world.plane.stats().rejected;
+    let rejected = sealed.world.stats().rejected;
     for over in [0, 1] {
         let bytes = sealed.first(b"old", over);
         sealed.world.send(&bytes);
     }
-    assert_eq!(sealed.world.plane.stats().rejected, rejected, "their secrets are gone");
-    assert_eq!(sealed.world.plane.stats().unsealed, 3);
+    assert_eq!(sealed.world.stats().rejected, rejected, "their secrets are gone");
+    assert_eq!(sealed.world.stats().unsealed, 3);
 }
 
 /// RT28.
-pub fn rt28_a_client_that_comes_later_has_its_own_link<F: BackendFactory>(factory: &F) {
+pub fn rt28_a_client_that_comes_later_has_its_own_link<F: PlaneFactory>(factory: &F) {
     let mut sealed = Sealed::new(factory, 0);
     sealed.world.plane.begin_epoch(0, Some(secret(0)));
     let bytes = sealed.first(b"one", 0);

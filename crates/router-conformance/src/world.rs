@@ -1,17 +1,21 @@
 //! A plane whose clients and workers are ports that a test reads and writes.
 
 use core::time::Duration;
+use std::rc::Rc;
 
 use petasos_base::Time;
 use petasos_netio::{PacketIo, Route};
-use petasos_netio_conformance::{BackendFactory, turns};
+use petasos_netio_conformance::turns;
 use petasos_router::{Config, Join, Policy};
-use petasos_router_plane::{ClientAttached, MemberJoin, MemberJoined, Plane, PlaneConfig};
+use petasos_router_plane::{
+    ClientAttached, MemberJoin, MemberJoined, Plane, PlaneConfig, PlaneStats,
+};
 use petasos_wire::{
     Feedback, Group, Header, Kind, Packet, RejectCode, RoutePolicy, RoutedPacket, RoutingBlock,
     WorkerBlock, WorkerCounts,
 };
 
+use crate::factory::{PlaneFactory, TierCounts, planned};
 use crate::gathered::Gathered;
 
 /// The group's payload size, in bytes.
@@ -50,6 +54,8 @@ pub struct World<I> {
     pub workers: Vec<Worker>,
     ports: Vec<Port<I>>,
     next: u64,
+    /// What a tier has done.
+    tier: Option<Rc<dyn Fn() -> TierCounts>>,
 }
 
 /// A first packet that a worker was given, as far as tests look at it.
@@ -75,7 +81,7 @@ impl<I: PacketIo> World<I> {
     /// One client, and so many workers, each of which takes `bound` requests at a time.
     pub fn new<F>(factory: &F, policy: &str, workers: usize, bound: u16) -> World<I>
     where
-        F: BackendFactory<Io = I>,
+        F: PlaneFactory<Io = I>,
     {
         World::with(factory, &config(policy), workers, bound)
     }
@@ -83,7 +89,7 @@ impl<I: PacketIo> World<I> {
     /// The same, with another configuration.
     pub fn with<F>(factory: &F, config: &PlaneConfig, workers: usize, bound: u16) -> World<I>
     where
-        F: BackendFactory<Io = I>,
+        F: PlaneFactory<Io = I>,
     {
         // One more than join at first may join later.
         let mut ports = factory.ports(1 + CLIENT_PORTS + workers + 1).into_iter();
@@ -94,11 +100,18 @@ impl<I: PacketIo> World<I> {
             Port { io, to_router, inbox: Vec::new(), received: 0 }
         };
         let ports: Vec<_> = ports.map(port).collect();
-        let mut plane = Plane::new(config, 1).expect("it is right");
+        let (mut plane, counts) = planned(factory, io.inner(), config);
+        let tier = counts.map(|counts| {
+            let counts: Rc<dyn Fn() -> TierCounts> = counts.into();
+            let taken = counts.clone();
+            io.set_taken(Box::new(move || taken().taken));
+            counts
+        });
         let now = Time::from_nanos(1_000_000_000);
         let attached = plane.attach(&mut io, ports[0].io.local_address()).expect("there is room");
         let (client, next) = ((attached, 0), 1);
-        let mut world = World { now, io, plane, client, workers: Vec::new(), ports, next };
+        let workers_none = Vec::new();
+        let mut world = World { now, io, plane, client, workers: workers_none, ports, next, tier };
         (0..workers).for_each(|_| world.join(bound, false));
         world
     }
@@ -131,6 +144,37 @@ impl<I: PacketIo> World<I> {
         let joined = self.plane.join(&mut self.io, self.now, &joining).expect("there is room");
         let counts = WorkerCounts { sequence: 0, received: 0, settled: 0, bound };
         self.workers.push(Worker { port, joined, counts });
+        if self.tier.is_some() {
+            // As workers do: so a tier knows where it is.
+            self.feed_back(at, 0, |_| {});
+        }
+    }
+
+    /// What the plane has done, and a tier in its place.
+    pub fn stats(&self) -> &PlaneStats {
+        self.plane.stats()
+    }
+
+    /// How many requests wait, wherever.
+    pub fn waiting(&self) -> usize {
+        self.plane.waiting() + self.tier_counts().parked as usize
+    }
+
+    /// Whether a tier is before the plane.
+    pub fn has_tier(&self) -> bool {
+        self.tier.is_some()
+    }
+
+    /// Time passes: for the plane, and if there is a tier, for that too.
+    pub fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        if self.has_tier() {
+            std::thread::sleep(time);
+        }
+    }
+
+    fn tier_counts(&self) -> TierCounts {
+        self.tier.as_ref().map(|counts| counts()).unwrap_or_default()
     }
 
     /// A first packet of the client, with the next number.
@@ -194,8 +238,8 @@ impl<I: PacketIo> World<I> {
 
     /// Waits until all that the plane has sent is in inboxes.
     fn collect(&mut self) {
-        let sent = self.io.stats().tx_frames;
         for _ in turns() {
+            let sent = self.io.stats().tx_frames + self.tier_counts().sent;
             for Port { io, inbox, received, .. } in &mut self.ports {
                 let before = inbox.len();
                 inbox.extend(io.receive().frames().map(|frame| frame.bytes.to_vec()));
@@ -208,7 +252,7 @@ impl<I: PacketIo> World<I> {
             }
             std::thread::yield_now();
         }
-        panic!("some of {sent} packets of the plane have not arrived");
+        panic!("some packets of the plane have not arrived");
     }
 
     /// The bytes that a worker was sent since it was asked last.

@@ -34,8 +34,19 @@ pub(crate) struct Client {
     pub(crate) counts: ClientCounts,
 }
 
+impl Client {
+    /// Takes a number of a first packet. Returns whether it is new (RT3).
+    pub(crate) fn take_number(&mut self, number: u64) -> bool {
+        let is_new = self.window.is_new(number);
+        if is_new {
+            self.window.insert(number);
+        }
+        is_new
+    }
+}
+
 petasos_base::counters! {
-    /// What a client has sent.
+    /// What a client has sent. What a tier has given or lets wait is not in it.
     pub struct ClientCounts {
         /// First packets that were taken.
         requests,

@@ -6,6 +6,8 @@
 //! packets, and sends each worker its requests as trains. A request is copied once, into the train
 //! that it leaves with; one that has to wait, once more.
 //!
+//! A [`Tier`] may decide before packets come here: what is plain, in front of the plane.
+//!
 //! Who may attach and join, and what they are told, the caller decides: the plane is given clients
 //! and members, and names them by numbers.
 //!
@@ -22,6 +24,7 @@
 mod clients;
 mod config;
 mod frames;
+mod give;
 mod members;
 mod operate;
 mod outbox;
@@ -29,9 +32,12 @@ mod plane;
 mod reject;
 mod rejections;
 mod stats;
+mod tier;
+mod tiered;
 
 pub use clients::{ClientAttached, ClientCounts};
 pub use config::{PlaneConfig, PlaneConfigError};
 pub use members::{MemberJoin, MemberJoined};
 pub use plane::{Plane, TableError};
 pub use stats::{PlaneStats, RejectionStats};
+pub use tier::{Tier, TierMember, TierPacket};

@@ -19,6 +19,7 @@ impl Plane {
         self.core.adjust(Adjustment { waiting_max, ..to })?;
         self.frames.make_room(waiting_max);
         self.waiting_max = waiting_max;
+        self.start_tier();
         Ok(())
     }
 

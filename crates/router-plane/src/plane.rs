@@ -6,21 +6,22 @@ use std::net::SocketAddr;
 use petasos_base::{ReplayWindow, Rng, SecretBlock, Time};
 use petasos_netio::{Frame, Origin, PacketIo, RouteError};
 use petasos_router::{
-    Admission, Affinity, Assignment, Counts, Event, Output, Request, Router, WorkerId, WorkerState,
+    Admission, Affinity, Counts, Event, Output, Request, Router, WorkerId, WorkerState,
 };
 use petasos_seal::group::{Epochs, GroupSecret};
 use petasos_wire::{
-    FIRST_BYTES, Feedback, GIVEN_NUMBERS, Given, Group, HEADER_BYTES, Kind, Packet, Probe,
-    REQUEST_NUMBERS, RejectCode, RoutePolicy, RoutedPacket, TAG_MAX,
+    Feedback, Group, HEADER_BYTES, Kind, Packet, REQUEST_NUMBERS, RejectCode, RoutePolicy,
+    RoutedPacket, TAG_MAX,
 };
 
 use crate::clients::{Client, ClientAttached, ClientCounts, Clients};
 use crate::config::{PlaneConfig, PlaneConfigError};
-use crate::frames::{FrameId, Frames, Waiting};
+use crate::frames::{FrameId, Frames};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
-use crate::outbox::{Outbox, Receiver};
+use crate::outbox::Outbox;
 use crate::reject::{RouterLinks, code_of};
 use crate::stats::{PlaneStats, RejectionStats};
+use crate::tier::{TierMember, Tiered};
 
 /// Timers wait until everything that has arrived was heard: after a pause of the thread, feedback
 /// is there that says that nobody is silent. They wait for no more turns than this.
@@ -49,7 +50,7 @@ pub struct Plane {
     pub(crate) core: Router<FrameId>,
     pub(crate) group: Group,
     /// Epochs that are taken (RT30): the newest, and the one before.
-    epochs: [Option<u16>; 2],
+    pub(crate) epochs: [Option<u16>; 2],
     /// Of a sealed group.
     pub(crate) secrets_of_epochs: Epochs<GroupSecret>,
     pub(crate) clients: Clients,
@@ -63,6 +64,8 @@ pub struct Plane {
     rng: Rng,
     pub(crate) stats: PlaneStats,
     pub(crate) rejections: RejectionStats,
+    /// What decides before it.
+    pub(crate) tier: Option<Tiered>,
 }
 
 impl Plane {
@@ -90,6 +93,7 @@ impl Plane {
             rng: Rng::new(seed),
             stats: PlaneStats::default(),
             rejections: RejectionStats::default(),
+            tier: None,
         })
     }
 
@@ -114,6 +118,9 @@ impl Plane {
         let (reply, links) = (address.into(), RouterLinks::default());
         let client = Client { tag, reply, route, origin, window, waiting, counts, links };
         let client = self.clients.add(client).ok_or(TableError::Full)?;
+        if let Some(Tiered { tier, .. }) = &mut self.tier {
+            tier.attach(client, tag, address);
+        }
         Ok(ClientAttached { client, tag })
     }
 
@@ -123,6 +130,9 @@ impl Plane {
         let gone = self.clients.remove(client);
         if let Some(gone) = &gone {
             io.release_route(gone.route);
+            if let Some(Tiered { tier, .. }) = &mut self.tier {
+                tier.detach(client);
+            }
         }
         gone.is_some()
     }
@@ -151,7 +161,11 @@ impl Plane {
             self.core.set_primary(Some(id));
         }
         let (own_tag, secret) = (self.tag(), self.secrets.next_u64() % REQUEST_NUMBERS);
-        let MemberJoin { worker, session, tag, .. } = *joining;
+        let MemberJoin { worker, session, tag, address, .. } = *joining;
+        let place = id.index();
+        if let Some(Tiered { tier, .. }) = &mut self.tier {
+            tier.join(&TierMember { place, address, named: (session, tag), own_tag, secret });
+        }
         let origin = io.origin(route);
         let member = Member { id, worker, route, origin, session, tag, own_tag, secret };
         if let Some(before) = self.members.put(member) {
@@ -183,18 +197,27 @@ impl Plane {
         }
         let [newest, _] = self.epochs;
         self.epochs = [Some(epoch), newest.filter(|newest| *newest != epoch)];
+        self.tell_epochs();
     }
 
     /// First packets of the epoch before the newest are not taken any more.
     pub fn end_epoch(&mut self) {
         self.epochs[1] = None;
         self.secrets_of_epochs.end_before();
+        self.tell_epochs();
+    }
+
+    fn tell_epochs(&mut self) {
+        if let Some(Tiered { tier, .. }) = &mut self.tier {
+            tier.set_epochs(self.epochs);
+        }
     }
 
     /// Handles one batch of packets, and what is due. Returns whether there was anything to do.
     pub fn turn(&mut self, io: &mut impl PacketIo, now: Time) -> bool {
         let is_deaf = self.out.is_backed_up();
         self.stats.backed_up += u64::from(is_deaf);
+        self.learn_from_tier(now);
         let received = !is_deaf && self.receive(io, now);
         self.turns_without_rest = if received { self.turns_without_rest + 1 } else { 0 };
         let has_heard_all = !received || self.turns_without_rest >= TURNS_WITHOUT_REST_MAX;
@@ -203,7 +226,9 @@ impl Plane {
             self.core.handle_timeout(now);
         }
         self.decide(now);
+        self.take_from_tier(now);
         let sends = !self.out.is_empty();
+        self.tell_tier(now, received || sends);
         if sends {
             self.out.flush(io);
         }
@@ -212,7 +237,8 @@ impl Plane {
 
     /// When [`Plane::turn`] has something to do at the latest if nothing arrives.
     pub fn next_turn_at(&self, now: Time) -> Time {
-        if self.out.is_empty() { self.core.next_timeout() } else { now }
+        let look_at = self.tier.as_ref().map_or(Time::NEVER, |tiered| tiered.look_at);
+        if self.out.is_empty() { self.core.next_timeout().min(look_at) } else { now }
     }
 
     /// What has happened to a worker. Take all after each turn; a worker that is gone or has left
@@ -330,11 +356,12 @@ impl Plane {
             self.stats.from_strangers += 1;
             return;
         };
-        if !client.window.is_new(first.number()) {
+        let tier = self.tier.as_mut();
+        let by_tier = tier.and_then(|tiered| tiered.tier.take_number(number, first.number()));
+        if !by_tier.unwrap_or_else(|| client.take_number(first.number())) {
             self.stats.repeated += 1;
             return;
         }
-        client.window.insert(first.number());
         client.counts.requests += 1;
         let waiting = client.waiting;
         match self.judge(&first, waiting, now) {
@@ -345,7 +372,7 @@ impl Plane {
 
     /// Whether a first packet may be given to anybody, as far as the core does not know.
     #[inline]
-    fn judge(
+    pub(crate) fn judge(
         &self,
         first: &RoutedPacket<'_>,
         waiting: usize,
@@ -402,21 +429,15 @@ impl Plane {
         }
     }
 
-    fn keep(&mut self, token: FrameId, bytes: &[u8], number: u32, expires: Time) {
+    pub(crate) fn keep(&mut self, token: FrameId, bytes: &[u8], number: u32, expires: Time) {
         if let Some(client) = self.clients.get_mut(number) {
             client.waiting += 1;
             self.frames.keep(token, bytes, (number, client.tag), expires);
         }
     }
 
-    /// The client of a request that waits, unless it is gone: its number may be another's.
-    pub(crate) fn asker(&mut self, waiting: Waiting) -> Option<&mut Client> {
-        let (number, tag) = waiting.client;
-        self.clients.get_mut(number).filter(|client| client.tag == tag)
-    }
-
     /// Takes the core's decisions.
-    fn decide(&mut self, now: Time) {
+    pub(crate) fn decide(&mut self, now: Time) {
         while let Some(output) = self.core.poll(now, &mut self.rng) {
             match output {
                 Output::Give(assignment) => self.give_waiting(&assignment, now),
@@ -425,67 +446,4 @@ impl Plane {
             }
         }
     }
-
-    /// Sends a request to a worker (RT1, RT19).
-    #[inline]
-    fn give(&mut self, assignment: &Assignment<FrameId>, bytes: &[u8], lifetime_us: Option<u32>) {
-        if let Some(member) = self.members.get(assignment.worker) {
-            push_given(&mut self.out, member, assignment, bytes, lifetime_us);
-            self.stats.given += 1;
-        }
-    }
-
-    fn give_waiting(&mut self, assignment: &Assignment<FrameId>, now: Time) {
-        let token = assignment.token;
-        let (waiting, bytes) = self.frames.get(token);
-        let left = waiting.expires - now;
-        let lifetime_us = match waiting.expires {
-            Time::NEVER => None,
-            // A packet that goes has time left: what has none was dropped.
-            _ => Some(u32::try_from(left.as_micros()).unwrap_or(u32::MAX - 1).max(1)),
-        };
-        let (number, tag) = waiting.client;
-        let is_there = self.clients.get_mut(number).is_some_and(|client| client.tag == tag);
-        if let Some(member) = self.members.get(assignment.worker).filter(|_| is_there) {
-            push_given(&mut self.out, member, assignment, bytes, lifetime_us);
-            self.stats.given += 1;
-            self.stats.waited += 1;
-        }
-        // Of a client that is gone, its worker's number is missing now, and is written off (RT21).
-        self.stats.orphaned += u64::from(!is_there);
-        self.leave(token);
-    }
-
-    /// A request does not wait any more.
-    pub(crate) fn leave(&mut self, token: FrameId) {
-        let (waiting, _) = self.frames.get(token);
-        if let Some(client) = self.asker(waiting) {
-            client.waiting -= 1;
-        }
-        self.frames.give_kept(token);
-    }
-
-    fn probe(&mut self, worker: WorkerId, number: u64) {
-        let Some(member) = self.members.get(worker) else { return };
-        let number = (number % u64::from(GIVEN_NUMBERS)) as u32;
-        let probe = Probe { session: member.session, tag: member.tag, number };
-        let to = Receiver::Member(member.id.index(), member.route);
-        self.out.push(to, &probe.to_bytes());
-        self.stats.probes += 1;
-    }
-}
-
-/// Sends a first packet to a worker, with its number there.
-#[inline]
-fn push_given(
-    out: &mut Outbox,
-    member: &Member,
-    assignment: &Assignment<FrameId>,
-    bytes: &[u8],
-    lifetime_us: Option<u32>,
-) {
-    let number = (assignment.number % u64::from(GIVEN_NUMBERS)) as u32;
-    let given = Given { session: member.session, tag: member.tag, number, lifetime_us };
-    let packet = out.push(Receiver::Member(member.id.index(), member.route), bytes);
-    given.write_to(packet.first_chunk_mut::<FIRST_BYTES>().expect("its form was checked"));
 }

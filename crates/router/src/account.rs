@@ -62,6 +62,16 @@ impl Account {
         self.given
     }
 
+    /// Takes note of so many slots that others have taken.
+    pub(crate) fn learn_given(&mut self, numbers: u64) {
+        self.given += numbers;
+    }
+
+    /// How many numbers are settled, as the worker tells it.
+    pub(crate) fn settled_told(&self) -> u32 {
+        (self.settled % COUNTS) as u32
+    }
+
     /// Takes the worker's counts, which are newer than what is known: of settled numbers, and the
     /// highest that has arrived, as [`WorkerCounts`](petasos_wire::WorkerCounts) has them. Returns
     /// how many numbers were settled since.

@@ -37,6 +37,7 @@ impl<T> Router<T> {
     pub fn handle_join(&mut self, now: Time, join: Join) -> Result<WorkerId, GroupFull> {
         let ramp = if self.config.slow_start.is_some() { RAMP_FIRST_PERCENT } else { 100 };
         let id = self.workers.insert(now, join, ramp).ok_or(GroupFull)?;
+        self.begin_shared(id.index(), join.bound);
         self.failures[id.index()] = Failures::new(now);
         if self.ring.is_used() {
             let worker = &self.workers.all[id.index()];
@@ -79,10 +80,25 @@ impl<T> Router<T> {
             self.counts.from_strangers += 1;
             return Err(FeedbackError::Stranger);
         };
-        if !is_newer(told.sequence, self.workers.all[index].sequence) {
+        if self.shared.is_some() {
+            self.learn_place(now, index);
+        }
+        let is_newest = is_newer(told.sequence, self.workers.all[index].sequence);
+        if !is_newest || !self.tell_shared(index, told) {
             self.counts.stale += 1;
             return Ok(0);
         }
+        self.hear(now, index, told)
+    }
+
+    /// Heeds what a worker tells, which is newer than the newest.
+    #[inline]
+    pub(crate) fn hear(
+        &mut self,
+        now: Time,
+        index: usize,
+        told: &WorkerCounts,
+    ) -> Result<u64, FeedbackError> {
         let Ok(settled) = self.workers.learn(now, index, told) else {
             self.counts.wrong_counts += 1;
             return Err(FeedbackError::WrongCounts);
@@ -243,6 +259,7 @@ impl<T> Router<T> {
 
     /// Removes a member. Returns how many numbers were outstanding.
     pub(crate) fn remove(&mut self, index: usize) -> u64 {
+        self.end_shared(index);
         if self.ring.is_used() {
             self.ring.remove(index as u16);
         }

@@ -10,12 +10,15 @@ use crate::output::{Admission, Assignment, Counts, Event, Output, Refusal};
 use crate::queue::{Head, Line, Queue};
 use crate::request::{Affinity, Request};
 use crate::ring::KeyRing;
+use crate::shared::Shared;
 use crate::worker::{WorkerId, WorkerState};
 use crate::workers::Workers;
 
 /// Timers are this precise: what they are for takes milliseconds.
 const TIMER_SLOT_NS: u64 = 1 << 17;
 const TIMER_REACH_NS: u64 = 500_000_000;
+/// How often a worker is chosen for a request before it waits, while others take the slots.
+const TRIES: u32 = 8;
 
 /// Decides which worker gets which request, and when. `T` stands for a request.
 ///
@@ -39,6 +42,8 @@ pub struct Router<T> {
     pub(crate) probes: VecDeque<(WorkerId, u64)>,
     pub(crate) counts: Counts,
     pub(crate) queue: Queue<T>,
+    /// Others who give slots.
+    pub(crate) shared: Option<Shared>,
 }
 
 impl<T> Router<T> {
@@ -60,12 +65,24 @@ impl<T> Router<T> {
             counts: Counts::default(),
             queue: Queue::new(config.waiting_max),
             config: config.clone(),
+            shared: None,
         })
     }
 
     /// Takes a request.
     #[inline]
-    pub fn handle_request(&mut self, now: Time, mut request: Request<T>) -> Admission<T> {
+    pub fn handle_request(&mut self, now: Time, request: Request<T>) -> Admission<T> {
+        self.handle_request_since(now, now, request)
+    }
+
+    /// Takes a request that has waited elsewhere since it came.
+    #[inline]
+    pub fn handle_request_since(
+        &mut self,
+        now: Time,
+        since: Time,
+        mut request: Request<T>,
+    ) -> Admission<T> {
         self.counts.requests += 1;
         if request.expires <= now {
             self.counts.expired += 1;
@@ -77,7 +94,7 @@ impl<T> Router<T> {
         }
         let mut ages = false;
         if let Some(age_max) = self.config.waiting_age_max {
-            let too_old = now + age_max;
+            let too_old = since + age_max;
             ages = too_old <= request.expires;
             request.expires = request.expires.min(too_old);
         }
@@ -113,11 +130,14 @@ impl<T> Router<T> {
         if !is_plain || holds || is_later {
             return Err(self.handle_request(now, request));
         }
-        let Some(index) = self.workers.choose(rng) else {
-            return Err(self.handle_request(now, request));
-        };
-        self.counts.requests += 1;
-        Ok(self.give(now, index, request.token))
+        let mut tries = 0..TRIES;
+        while let (Some(index), Some(_)) = (self.workers.choose(rng), tries.next()) {
+            if self.take_slot(now, index) {
+                self.counts.requests += 1;
+                return Ok(self.give(now, index, request.token));
+            }
+        }
+        Err(self.handle_request(now, request))
     }
 
     /// The next decision; none if nothing can be decided now.
@@ -133,6 +153,13 @@ impl<T> Router<T> {
         if let Some((token, why)) = self.drop_expired(now).or_else(|| self.drop_unwanted()) {
             return Some(Output::Dropped(token, why));
         }
+        let tries = if self.shared.is_some() { TRIES } else { 1 };
+        (0..tries).find_map(|_| self.give_next(now, rng))
+    }
+
+    /// Gives who is next to a worker.
+    #[inline]
+    fn give_next(&mut self, now: Time, rng: &mut Rng) -> Option<Output<T>> {
         let line = match self.next_line(now) {
             None if self.recall(now) => self.next_line(now)?,
             line => line?,
@@ -145,6 +172,9 @@ impl<T> Router<T> {
             _ => self.workers.choose(rng),
         };
         let index = index.expect("a line's turn comes if a worker is free for it");
+        if !self.take_slot(now, index) {
+            return None;
+        }
         let token = self.queue.pop(line).expect("it has a head");
         Some(Output::Give(self.give(now, index, token)))
     }
@@ -224,6 +254,16 @@ impl<T> Router<T> {
     /// The next report about a worker.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// Whether some worker will take requests, at some time.
+    pub fn has_willing(&self) -> bool {
+        self.workers.willing > 0
+    }
+
+    /// Whether a worker may get a request.
+    pub fn has_free(&self) -> bool {
+        !self.workers.free.is_empty()
     }
 
     /// How many requests wait.

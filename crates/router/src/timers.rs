@@ -60,6 +60,7 @@ impl<T> Router<T> {
             self.silence(now, index);
         }
         if asks {
+            self.take_probe(now, index);
             let number = self.workers.probe(now, index, liveness.probe_after_max);
             self.probes.push_back((id, number));
         }

@@ -195,6 +195,18 @@ impl Worker {
         self.account.give()
     }
 
+    /// Counts requests that others have given.
+    pub(crate) fn learn_given(&mut self, now: Time, numbers: u64, probe_after: Duration) {
+        self.was_drained = false;
+        (self.quiet_since, self.probe_wait) = (now, probe_after);
+        self.account.learn_given(numbers);
+    }
+
+    /// The message that was heeded last, but for its counts of numbers.
+    pub(crate) fn told(&self) -> WorkerCounts {
+        WorkerCounts { sequence: self.sequence, received: 0, settled: 0, bound: self.bound }
+    }
+
     /// Counts a probe that is sent now. The next one has twice the time, up to `wait_max`.
     pub(crate) fn probe(&mut self, now: Time, wait_max: Duration) -> u64 {
         if self.probes == 0 {

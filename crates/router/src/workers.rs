@@ -198,6 +198,16 @@ impl Workers {
         number
     }
 
+    /// Counts requests that others have given to a worker.
+    pub(crate) fn learn_given(&mut self, now: Time, index: usize, numbers: u64) {
+        self.all[index].learn_given(now, numbers, self.probe_after);
+        self.outstanding += numbers;
+        if self.all[index].limit > 0 {
+            self.usable_outstanding += numbers;
+        }
+        self.refresh(index);
+    }
+
     /// Takes what a worker tells, and which is newer than the newest.
     #[inline]
     pub(crate) fn learn(

@@ -14,7 +14,7 @@ mod steer;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard};
 
@@ -160,27 +160,33 @@ pub(crate) struct Loaded {
     sockets: OwnedFd,
 }
 
-/// Loads the program, without attaching it to anything.
-pub(crate) fn load() -> Result<Loaded, XdpError> {
-    let map_error = |error: io::Error| match error.raw_os_error() {
+/// Why maps could not be made.
+pub(crate) fn map_error(error: io::Error) -> XdpError {
+    match error.raw_os_error() {
         Some(libc::EPERM) => XdpError::Privilege { attempt: "create BPF maps", needs: PRIVILEGES },
         Some(libc::ENOSYS | libc::EINVAL) => kernel_lacks("BPF maps for AF_XDP sockets", "4.18"),
         _ => system("create BPF maps", error),
-    };
+    }
+}
+
+/// Why a program could not be loaded, and the end of what the verifier said.
+pub(crate) fn load_error((error, said): (io::Error, String)) -> XdpError {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => {
+            XdpError::Privilege { attempt: "load an XDP program", needs: PRIVILEGES }
+        }
+        _ => system("load the XDP program", io::Error::other(format!("{error}; {said}"))),
+    }
+}
+
+/// Loads the program, without attaching it to anything.
+pub(crate) fn load() -> Result<Loaded, XdpError> {
     let endpoints = bpf::map_create(MapKind::Hash, KEY_BYTES, 4, ENDPOINTS_MAX, "petasos_ends");
     let sockets = bpf::map_create(MapKind::XskMap, 4, 4, ENDPOINTS_MAX, "petasos_socks");
     let (endpoints, sockets) = (endpoints.map_err(map_error)?, sockets.map_err(map_error)?);
     let code = steer::program(endpoints.as_raw_fd(), sockets.as_raw_fd());
-    let program =
-        bpf::program_load(ProgramKind::Xdp, &code, "petasos_steer").map_err(|(error, said)| {
-            match error.raw_os_error() {
-                Some(libc::EPERM) => {
-                    XdpError::Privilege { attempt: "load an XDP program", needs: PRIVILEGES }
-                }
-                _ => system("load the XDP program", io::Error::other(format!("{error}; {said}"))),
-            }
-        })?;
-    Ok(Loaded { program, endpoints, sockets })
+    let program = bpf::program_load(ProgramKind::Xdp, &code, "petasos_steer");
+    Ok(Loaded { program: program.map_err(load_error)?, endpoints, sockets })
 }
 
 fn attach(
@@ -190,13 +196,24 @@ fn attach(
     wanted: AttachMode,
 ) -> Result<Attached, XdpError> {
     let Loaded { program, endpoints, sockets } = load()?;
+    let (link, mode) = attach_program(netlink, interface, program.as_fd(), wanted)?;
+    let taken = vec![false; ENDPOINTS_MAX as usize];
+    Ok(Attached { place, mode, endpoints, sockets, taken, link })
+}
+
+/// Attaches a program to an interface.
+pub(crate) fn attach_program(
+    netlink: &mut Netlink,
+    interface: &Interface,
+    program: BorrowedFd<'_>,
+    wanted: AttachMode,
+) -> Result<(OwnedFd, XdpMode), XdpError> {
     let link_as = |mode| {
         let flags = match mode {
             XdpMode::Native => XDP_FLAGS_DRV_MODE,
             XdpMode::Generic => XDP_FLAGS_SKB_MODE,
         };
-        bpf::link_create(program.as_fd(), interface.index, AttachPoint::Xdp, flags)
-            .map(|link| (link, mode))
+        bpf::link_create(program, interface.index, AttachPoint::Xdp, flags).map(|link| (link, mode))
     };
     let link = match wanted {
         AttachMode::Native => link_as(XdpMode::Native),
@@ -206,9 +223,7 @@ fn attach(
             false => link_as(XdpMode::Generic),
         }),
     };
-    let (link, mode) = link.map_err(|error| attach_error(netlink, interface, error))?;
-    let taken = vec![false; ENDPOINTS_MAX as usize];
-    Ok(Attached { place, mode, endpoints, sockets, taken, link })
+    link.map_err(|error| attach_error(netlink, interface, error))
 }
 
 /// Whether another program is why this one could not be attached; with the other one in the other

@@ -36,6 +36,31 @@ pub(crate) enum AttachPoint {
     Egress = 47,
 }
 
+/// A map as an object describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MapDefinition {
+    pub(crate) name: String,
+    pub(crate) kind: u32,
+    pub(crate) key_bytes: u32,
+    pub(crate) value_bytes: u32,
+    pub(crate) entries_max: u32,
+    pub(crate) flags: u32,
+}
+
+/// Creates a map as an object describes it.
+pub(crate) fn map_create_as(map: &MapDefinition) -> io::Result<OwnedFd> {
+    let mut attr = MapCreate {
+        kind: map.kind,
+        key_bytes: map.key_bytes,
+        value_bytes: map.value_bytes,
+        entries_max: map.entries_max,
+        flags: map.flags,
+        name: object_name(&map.name),
+        ..MapCreate::default()
+    };
+    new_fd(MAP_CREATE, &mut attr)
+}
+
 /// Creates a map.
 pub(crate) fn map_create(
     kind: MapKind,
@@ -96,6 +121,49 @@ pub(crate) fn map_delete<K: Copy>(map: BorrowedFd<'_>, key: &K) -> io::Result<()
     call(MAP_DELETE, &mut attr).map(drop)
 }
 
+/// Takes the first value of a queue, which has as many bytes. `false` if there is none.
+pub(crate) fn queue_take(map: BorrowedFd<'_>, value: &mut [u8]) -> io::Result<bool> {
+    let mut attr = MapElement {
+        map: map.as_raw_fd(),
+        value: value.as_mut_ptr() as u64,
+        ..MapElement::default()
+    };
+    match call(MAP_TAKE, &mut attr) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a test run of a program has left.
+pub(crate) struct Ran {
+    pub(crate) verdict: u32,
+    /// The length of the frame, of which `out` has what it has room for.
+    pub(crate) len: usize,
+    /// Nanoseconds of a run, on average.
+    pub(crate) nanos: u32,
+}
+
+/// Runs a program on a frame so many times.
+pub(crate) fn test_run(
+    program: BorrowedFd<'_>,
+    frame: &[u8],
+    out: &mut [u8],
+    times: u32,
+) -> io::Result<Ran> {
+    let mut attr = TestRun {
+        program: program.as_raw_fd() as u32,
+        frame_bytes: frame.len() as u32,
+        out_bytes: out.len() as u32,
+        frame: frame.as_ptr() as u64,
+        out: out.as_mut_ptr() as u64,
+        times,
+        ..TestRun::default()
+    };
+    call(PROGRAM_TEST_RUN, &mut attr)?;
+    Ok(Ran { verdict: attr.verdict, len: attr.out_bytes as usize, nanos: attr.nanos })
+}
+
 /// Loads a program. With an error comes the end of what the verifier said.
 pub(crate) fn program_load(
     kind: ProgramKind,
@@ -111,7 +179,17 @@ pub(crate) fn program_load(
         name: object_name(name),
         ..ProgramLoad::default()
     };
-    new_fd(PROGRAM_LOAD, &mut attr).map_err(|error| {
+    let mut loaded = new_fd(PROGRAM_LOAD, &mut attr);
+    for _ in 0..LOADS_MAX {
+        match &loaded {
+            // A signal has ended the verifier's work, which is begun again.
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {
+                loaded = new_fd(PROGRAM_LOAD, &mut attr);
+            }
+            _ => break,
+        }
+    }
+    loaded.map_err(|error| {
         let mut log = vec![0u8; 1 << 16];
         attr.log_level = 1;
         attr.log_bytes = log.len() as u32;
@@ -210,6 +288,23 @@ struct ProgramLoad {
     name: [u8; NAME_BYTES],
 }
 
+#[derive(Default)]
+#[repr(C)]
+struct TestRun {
+    program: u32,
+    verdict: u32,
+    frame_bytes: u32,
+    out_bytes: u32,
+    frame: u64,
+    out: u64,
+    times: u32,
+    nanos: u32,
+    context_in_bytes: u32,
+    context_out_bytes: u32,
+    context_in: u64,
+    context_out: u64,
+}
+
 #[repr(C)]
 struct LinkCreate {
     program: u32,
@@ -228,6 +323,7 @@ const _: () = {
     assert!(size_of::<MapCreate>() == 44);
     assert!(size_of::<MapElement>() == 32);
     assert!(size_of::<ProgramLoad>() == 64);
+    assert!(size_of::<TestRun>() == 64);
     assert!(size_of::<LinkCreate>() == 16);
 };
 
@@ -236,6 +332,12 @@ const MAP_LOOKUP: i32 = 1;
 const MAP_UPDATE: i32 = 2;
 const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
+/// How often a program is loaded although signals interrupt it.
+const LOADS_MAX: u32 = 20;
+const PROGRAM_TEST_RUN: i32 = 10;
+const MAP_TAKE: i32 = 21;
 const LINK_CREATE: i32 = 28;
 const LINK_DETACH: i32 = 34;
 const NAME_BYTES: usize = 16;
+/// In the source register of a load of 64 bits: the immediate is a map's descriptor.
+pub(crate) const PSEUDO_MAP_FD: u8 = 1;

@@ -46,8 +46,8 @@ impl Mapping {
         Ok((mapping, false))
     }
 
-    /// A window into a socket's rings, shared with the kernel.
-    pub(super) fn of_socket(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Mapping> {
+    /// A window into a socket's rings or a BPF map, shared with the kernel.
+    pub(super) fn of_file(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Mapping> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: the kernel chooses the place, so no other mapping is affected.
         let pointer = unsafe { mmap(null_mut(), len, READ_WRITE, flags, fd, offset) }?;

@@ -8,7 +8,10 @@ mod halves;
 mod memory;
 mod options;
 mod ring;
+mod words;
 
 pub(crate) use halves::{FrameMemory, RX_BATCH_MAX};
 pub use halves::{RxDesc, RxHalf, TxHalf};
+pub use options::wait_for_runs;
 pub(crate) use options::{BusyPoll, drop_everything, drops, prefer_busy_poll};
+pub use words::SharedWords;

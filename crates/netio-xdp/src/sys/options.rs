@@ -29,6 +29,19 @@ pub(crate) fn drop_everything(socket: &impl AsRawFd) -> io::Result<()> {
     set(socket, libc::SO_ATTACH_FILTER, &program)
 }
 
+/// Waits until all runs of BPF programs that have begun have ended: mostly some milliseconds.
+///
+/// # Errors
+/// If the kernel cannot wait.
+pub fn wait_for_runs() -> io::Result<()> {
+    // The global command waits for the end of all that is read without locks, which programs are
+    // run as.
+    const GLOBAL: libc::c_int = 1;
+    // SAFETY: the call has no memory.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Datagrams that `socket` has dropped in its life, modulo 2^32.
 pub(crate) fn drops(socket: &impl AsRawFd) -> io::Result<u32> {
     // `SO_MEMINFO` and its last field: linux/sock_diag.h.

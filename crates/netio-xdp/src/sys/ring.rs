@@ -39,7 +39,7 @@ impl<T: Copy> RingMemory<T> {
         // Kernels before 5.4 have no flags, and no need-wakeup.
         let flags = at.flags.ok_or(io::ErrorKind::Unsupported)? as usize;
         let desc = at.desc as usize;
-        let mapping = Mapping::of_socket(fd, page_offset, desc + size as usize * size_of::<T>())?;
+        let mapping = Mapping::of_file(fd, page_offset, desc + size as usize * size_of::<T>())?;
         let inside = |offset: usize| {
             assert!(offset + size_of::<u32>() <= mapping.len(), "indices lie in the ring");
             mapping.as_ptr().wrapping_add(offset)

@@ -28,14 +28,19 @@ impl Namespace {
     pub fn run<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         let joined = std::thread::scope(|scope| {
             let inside = || {
-                // SAFETY: it changes the namespace of this thread only.
-                let entered = unsafe { libc::setns(self.fd.as_raw_fd(), libc::CLONE_NEWNET) };
-                assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
+                self.enter();
                 act()
             };
             scope.spawn(inside).join()
         });
         joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Moves the calling thread to this namespace for the rest of its life.
+    pub fn enter(&self) {
+        // SAFETY: it changes the namespace of this thread only.
+        let entered = unsafe { libc::setns(self.fd.as_raw_fd(), libc::CLONE_NEWNET) };
+        assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
     }
 
     /// Runs `ip` with these arguments.

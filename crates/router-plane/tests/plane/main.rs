@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_netio::memory::{Hub, MemoryIo};
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_router_conformance::{BackendFactory, plane_tests};
+use petasos_router_conformance::{BackendFactory, PlaneFactory, plane_tests};
 use petasos_router_plane::{Plane, PlaneConfig, PlaneConfigError};
 
 /// Ports in memory, which do not tell where frames come from.
@@ -52,6 +52,10 @@ impl BackendFactory for Sockets {
         SocketAddr::from(([0; 16], 9))
     }
 }
+
+impl PlaneFactory for Memory {}
+
+impl PlaneFactory for Sockets {}
 
 mod memory {
     use super::*;

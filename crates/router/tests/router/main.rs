@@ -5,5 +5,6 @@ mod policies;
 mod properties;
 mod requests;
 mod settings;
+mod shared;
 mod support;
 mod world;

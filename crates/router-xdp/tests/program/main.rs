@@ -1,0 +1,10 @@
+//! The program, one frame at a time (`BPF_PROG_TEST_RUN`): what it gives, what it parks, what it
+//! hears, and what it leaves as it is for the process.
+
+mod differs;
+mod feedback;
+mod first;
+mod object;
+mod parking;
+mod rig;
+mod together;
