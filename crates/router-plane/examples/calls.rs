@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use petasos_base::Clock;
 use petasos_endpoint::{CallSettings, Endpoint, EndpointConfig, SessionId};
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_router_conformance::BackendFactory;
 use petasos_router_conformance::group::{Client, ECHO, Group, count, echo};
+use petasos_router_conformance::{BackendFactory, PlaneFactory};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -26,6 +26,8 @@ fn socket() -> UdpIo {
 }
 
 struct Sockets;
+
+impl PlaneFactory for Sockets {}
 
 impl BackendFactory for Sockets {
     type Io = UdpIo;

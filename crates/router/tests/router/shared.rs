@@ -108,7 +108,7 @@ fn rt22_two_who_give_are_together_within_the_bounds() {
             .collect();
         router.publish();
         let mut given = vec![Vec::new(); WORKERS];
-        let mut told = vec![(0, 0); WORKERS];
+        let mut told = [(0, 0); WORKERS];
         for token in 0..2_000 {
             now = now.plus_nanos(10);
             let place = rng.below(WORKERS as u64) as usize;
