@@ -9,9 +9,9 @@
 //! from the table, and dials workers to bind the services at them.
 //!
 //! The modules, from below: `messages` (requests and answers as bytes), `names`, `answers` (of one
-//! worker), `known` (schemas that were read), `form` (in which messages travel), `members` (the workers that are there), `version` (of
-//! the table), `table`, `verdict` (what the router hears), `judging` (which workers are asked, and
-//! how many at a time), `thread`, `server`.
+//! worker), `known` (schemas that were read), `form` (in which messages travel), `members` (the
+//! workers that are there), `version` (of the table), `table`, `verdict` (what the router hears),
+//! `judging` (which workers are asked, and how many at a time), `thread`, `server`.
 //!
 //! Invariants: a number is given once and never changes its meaning; a worker that is refused
 //! changes nothing; each question is answered with exactly one verdict, as long as the thread runs;
