@@ -101,6 +101,24 @@ fn rt31_a_new_method_is_there_once_all_workers_have_it_and_no_call_fails_meanwhi
     drop(new);
 }
 
+/// Clients hear of the epoch of the new worker when it joins: until they have bound anew, nobody
+/// takes their requests, which are sent again.
+#[test]
+fn rt31_old_workers_may_leave_as_soon_as_a_new_one_is_there() {
+    let router = router();
+    let old = [(); 2].map(|()| join(older::GreeterServer::new(Friendly), &router));
+    let callers = [(); 3].map(|()| Caller::start(connect(&router.target())));
+    callers.iter().for_each(|caller| caller.more(20));
+    let new = join(newer::GreeterServer::new(Friendly), &router);
+    until(|| new.routers().iter().all(|at| at.is_member));
+    for server in old {
+        block_on(server.drain(Duration::from_secs(5)));
+        drop(server);
+    }
+    callers.iter().for_each(|caller| caller.more(100));
+    callers.into_iter().for_each(Caller::stop);
+}
+
 #[test]
 fn rt31_a_group_goes_back_to_an_older_version_once_nobody_has_the_newer() {
     let router = router();
