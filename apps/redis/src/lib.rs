@@ -25,7 +25,7 @@ mod generated {
 
 pub use adapter::{Adapter, Limits};
 pub use commands::{Class, Own, class, refusal};
-pub use generated::{Commands, RedisClient, Replies};
+pub use generated::{Commands, Redis, RedisClient, Replies};
 pub use module::{ModuleError, build_module};
 pub use resp::{COMMAND_BYTES_MAX, Command, ProtocolError, Reader};
 pub use rounds::encode;
