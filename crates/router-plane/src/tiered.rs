@@ -123,7 +123,7 @@ impl Plane {
             Request { token, affinity: Affinity::Any, priority: first.priority(), expires };
         let since = Time::from_nanos(now.as_nanos().saturating_sub(waited.as_nanos() as u64));
         // What has waited as long as it may, the core finds with its next look at the queue.
-        match self.core.handle_request_since(now, since, request) {
+        match self.core.handle_request(since, request) {
             Admission::Admitted => self.keep(token, bytes, client, expires),
             Admission::Displaced(other) => {
                 self.keep(token, bytes, client, expires);

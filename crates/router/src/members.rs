@@ -81,8 +81,24 @@ impl<T> Router<T> {
             return Err(FeedbackError::Stranger);
         };
         if self.shared.is_some() {
-            self.learn_place(now, index);
+            return self.hear_shared(now, index, told);
         }
+        if !is_newer(told.sequence, self.workers.all[index].sequence) {
+            self.counts.stale += 1;
+            return Ok(0);
+        }
+        self.hear(now, index, told)
+    }
+
+    /// Takes what a worker tells, while others are told as well.
+    #[cold]
+    fn hear_shared(
+        &mut self,
+        now: Time,
+        index: usize,
+        told: &WorkerCounts,
+    ) -> Result<u64, FeedbackError> {
+        self.learn_place(now, index);
         let is_newest = is_newer(told.sequence, self.workers.all[index].sequence);
         if !is_newest || !self.tell_shared(index, told) {
             self.counts.stale += 1;
@@ -92,7 +108,7 @@ impl<T> Router<T> {
     }
 
     /// Heeds what a worker tells, which is newer than the newest.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hear(
         &mut self,
         now: Time,

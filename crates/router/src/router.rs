@@ -69,20 +69,10 @@ impl<T> Router<T> {
         })
     }
 
-    /// Takes a request.
+    /// Takes a request. `now` may be earlier than that of the call before: when a request came that
+    /// has waited elsewhere since.
     #[inline]
-    pub fn handle_request(&mut self, now: Time, request: Request<T>) -> Admission<T> {
-        self.handle_request_since(now, now, request)
-    }
-
-    /// Takes a request that has waited elsewhere since it came.
-    #[inline]
-    pub fn handle_request_since(
-        &mut self,
-        now: Time,
-        since: Time,
-        mut request: Request<T>,
-    ) -> Admission<T> {
+    pub fn handle_request(&mut self, now: Time, mut request: Request<T>) -> Admission<T> {
         self.counts.requests += 1;
         if request.expires <= now {
             self.counts.expired += 1;
@@ -94,7 +84,7 @@ impl<T> Router<T> {
         }
         let mut ages = false;
         if let Some(age_max) = self.config.waiting_age_max {
-            let too_old = since + age_max;
+            let too_old = now + age_max;
             ages = too_old <= request.expires;
             request.expires = request.expires.min(too_old);
         }
@@ -130,14 +120,25 @@ impl<T> Router<T> {
         if !is_plain || holds || is_later {
             return Err(self.handle_request(now, request));
         }
-        let mut tries = 0..TRIES;
-        while let (Some(index), Some(_)) = (self.workers.choose(rng), tries.next()) {
+        let chosen = match self.shared {
+            None => self.workers.choose(rng),
+            Some(_) => self.choose_shared(now, rng),
+        };
+        let Some(index) = chosen else { return Err(self.handle_request(now, request)) };
+        self.counts.requests += 1;
+        Ok(self.give(now, index, request.token))
+    }
+
+    /// A worker whose slot was taken, while others take slots as well.
+    #[cold]
+    fn choose_shared(&mut self, now: Time, rng: &mut Rng) -> Option<usize> {
+        for _ in 0..TRIES {
+            let index = self.workers.choose(rng)?;
             if self.take_slot(now, index) {
-                self.counts.requests += 1;
-                return Ok(self.give(now, index, request.token));
+                return Some(index);
             }
         }
-        Err(self.handle_request(now, request))
+        None
     }
 
     /// The next decision; none if nothing can be decided now.
@@ -153,13 +154,33 @@ impl<T> Router<T> {
         if let Some((token, why)) = self.drop_expired(now).or_else(|| self.drop_unwanted()) {
             return Some(Output::Dropped(token, why));
         }
-        let tries = if self.shared.is_some() { TRIES } else { 1 };
-        (0..tries).find_map(|_| self.give_next(now, rng))
+        let next = self.next_place(now, rng)?;
+        match self.shared {
+            None => Some(self.give_next(now, next)),
+            Some(_) => self.give_next_shared(now, next, rng),
+        }
     }
 
-    /// Gives who is next to a worker.
-    #[inline]
-    fn give_next(&mut self, now: Time, rng: &mut Rng) -> Option<Output<T>> {
+    /// Gives who is next to a worker, while others give as well.
+    #[cold]
+    fn give_next_shared(
+        &mut self,
+        now: Time,
+        mut next: (Line, usize),
+        rng: &mut Rng,
+    ) -> Option<Output<T>> {
+        for _ in 0..TRIES {
+            if self.take_slot(now, next.1) {
+                return Some(self.give_next(now, next));
+            }
+            next = self.next_place(now, rng)?;
+        }
+        None
+    }
+
+    /// The line whose head is next, and the worker that gets it.
+    #[inline(always)]
+    fn next_place(&mut self, now: Time, rng: &mut Rng) -> Option<(Line, usize)> {
         let line = match self.next_line(now) {
             None if self.recall(now) => self.next_line(now)?,
             line => line?,
@@ -171,12 +192,13 @@ impl<T> Router<T> {
             Affinity::Key(key) if self.ring.is_used() => self.workers.choose_by_key(keys, key, rng),
             _ => self.workers.choose(rng),
         };
-        let index = index.expect("a line's turn comes if a worker is free for it");
-        if !self.take_slot(now, index) {
-            return None;
-        }
+        Some((line, index.expect("a line's turn comes if a worker is free for it")))
+    }
+
+    #[inline(always)]
+    fn give_next(&mut self, now: Time, (line, index): (Line, usize)) -> Output<T> {
         let token = self.queue.pop(line).expect("it has a head");
-        Some(Output::Give(self.give(now, index, token)))
+        Output::Give(self.give(now, index, token))
     }
 
     /// A request whose time is over, or that has waited as long as it may.
@@ -207,7 +229,7 @@ impl<T> Router<T> {
         Some((self.queue.pop(line)?, Refusal::Nobody))
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(&mut self, now: Time, index: usize, token: T) -> Assignment<T> {
         self.counts.given += 1;
         let number = self.workers.give(now, index);

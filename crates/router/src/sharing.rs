@@ -81,7 +81,6 @@ impl<T> Router<T> {
 
     /// Tells others what a worker tells, which is newer than all that is known here. Returns
     /// whether it is newer than all that they know.
-    #[inline]
     pub(crate) fn tell_shared(&mut self, index: usize, told: &WorkerCounts) -> bool {
         let Some(shared) = &mut self.shared else { return true };
         let worker = &self.workers.all[index];
