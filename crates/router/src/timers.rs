@@ -69,6 +69,7 @@ impl<T> Router<T> {
 
     /// Ends ejections that would leave requests without a taker: that of the primary, and all, if
     /// those who could have been used otherwise cannot be used any more. Returns whether it has.
+    #[inline(always)]
     pub(crate) fn recall(&mut self, now: Time) -> bool {
         let is_out = |index: &usize| self.workers.all[*index].ejected_until.is_some();
         let needed = match self.workers.usable {
