@@ -242,7 +242,8 @@ impl Scene {
     fn end(&mut self, at: usize) {
         let Some((id, membership)) = self.workers[at].member.take() else { return };
         self.plane.end(&mut self.router, id);
-        self.workers[at].endpoint.leave_group(membership);
+        // It may have left by itself.
+        let _ = self.workers[at].endpoint.leave_group(membership);
         self.client.remove_group_member(self.session, at as u16 + 1);
     }
 
