@@ -1,7 +1,8 @@
 //! The workers that are there, with the schemas that they have.
 //!
 //! Threat model: workers may have any schemas. All that are kept are bounded together, and so are
-//! the versions of each service, of which each may be compared with each other.
+//! the versions of each service, of which each may be compared with each other. Workers that wait
+//! for a version have no place in the group yet, so they are counted here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,9 @@ use crate::form::Form;
 
 /// The most bytes of the schemas of all workers. What several share counts once.
 const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// The most workers: as many as a group has, and as many that join.
+const MEMBERS_MAX: usize = 2048;
 
 /// The most versions of a service at the same time.
 const VERSIONS_MAX: usize = 8;
@@ -34,6 +38,9 @@ impl Members {
     /// # Errors
     /// There are too many versions. Nothing was added.
     pub(crate) fn add(&mut self, member: u64, mut answers: Vec<Answer>) -> Result<(), String> {
+        if self.there.len() >= MEMBERS_MAX {
+            return Err(format!("there are {MEMBERS_MAX} workers, with those that join"));
+        }
         answers.iter_mut().for_each(|answer| self.share(answer));
         for (at, answer) in answers.iter().enumerate() {
             let versions = self.versions(at);
@@ -116,6 +123,18 @@ mod tests {
         let versions = members.versions(0);
         let first = versions.iter().map(|it| it.hash[0]).take(3).collect::<Vec<_>>();
         assert_eq!(first, [3, 100, 7], "who came last first");
+    }
+
+    #[test]
+    fn rt39_workers_are_bounded_with_those_that_wait() {
+        let mut members = Members::default();
+        for member in 0..MEMBERS_MAX as u64 {
+            members.add(member, Vec::new()).expect("there is room");
+        }
+        let why = members.add(9999, Vec::new()).expect_err("it is one too many");
+        assert!(why.contains("2048 workers"), "{why}");
+        members.remove(7);
+        members.add(9999, Vec::new()).expect("one is gone");
     }
 
     #[test]
