@@ -5,26 +5,27 @@
 mod flaky;
 mod greeter;
 mod servers;
+mod unpackers;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, mpsc};
 
 use flaky::{config, retries};
 use greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
-use greeter::{blob, greeting};
+use greeter::{blob, greeting, name};
 use petasos::grpc::{ClientConfig, Compression, GrpcConfig};
 use petasos::{
     Channel, Code, Codec, Loop, LoopConfig, Request, Response, Server, ServerBuilder, Status,
 };
 use petasos_base::sync::{AtomicU32, Ordering};
-use petasos_call::compress::{compress, decompress};
-use rustix::time::{ClockId, clock_gettime};
 use servers::PATIENCE;
+use unpackers::Unpackers;
 
 /// So long that it takes some milliseconds.
 const LONG_BYTES: usize = 3 << 20;
+/// Calls that have to be answered meanwhile: many more than while such a response is on its way.
+const CALLS: u32 = 300;
 
 /// Answers `echo` with the same long blob, and counts the requests.
 #[derive(Clone)]
@@ -61,17 +62,6 @@ impl Service {
         let builder = builder.listen("127.0.0.1:0").grpc("127.0.0.1:0", GrpcConfig::default());
         builder.start().expect("loopback has ports")
     }
-
-    /// How long a thread takes to decompress its response, at least.
-    fn inflation(&self) -> Duration {
-        let packed = compress(Codec::GZIP, &self.long, Vec::new());
-        let took = || {
-            let began = thread_time();
-            assert!(decompress(Codec::GZIP, &packed, LONG_BYTES).is_ok());
-            thread_time() - began
-        };
-        (0..5).map(|_| took()).min().expect("there are some")
-    }
 }
 
 fn long_call() -> Request<Blob> {
@@ -88,37 +78,31 @@ fn policies() -> [String; 3] {
     [config(&retries(3, "0.001", r#""UNAVAILABLE""#), ""), hedged("100"), hedged("0")]
 }
 
-/// The time that this thread has had a processor for.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// The longest that this thread has worked at a stretch for `slow`, while others waited.
-async fn longest_stretch<T>(slow: impl Future<Output = T>) -> (Duration, T) {
-    let mut slow = pin!(slow);
-    let (mut longest, mut polled_at) = (Duration::ZERO, thread_time());
-    let output = std::future::poll_fn(|cx| {
-        longest = longest.max(thread_time() - polled_at);
-        polled_at = thread_time();
-        cx.waker().wake_by_ref();
-        slow.as_mut().poll(cx)
+/// No thread is free to decompress the response until `release`: others are answered meanwhile.
+async fn call_undisturbed(client: &GreeterClient, service: &Service, release: impl FnOnce()) {
+    let mut slow = pin!(client.echo(long_call()));
+    let mut others = pin!(async {
+        let (mut answered, mut requests) = (0, 0);
+        while answered < CALLS || requests == 0 {
+            client.greet(name("other")).await.expect("the handler answers");
+            requests += service.requests.swap(0, Ordering::Relaxed);
+            answered += 1;
+        }
     });
-    let output = output.await;
-    (longest, output)
+    std::future::poll_fn(|cx| {
+        assert!(slow.as_mut().poll(cx).is_pending(), "it was decompressed by the calls' thread");
+        others.as_mut().poll(cx)
+    })
+    .await;
+    release();
+    let response = slow.await.expect("the handler answers");
+    assert!(response.bytes() == *service.long);
 }
 
-/// Others need not wait for half as long as the decompression of a response takes.
-async fn call_undisturbed(client: &GreeterClient, service: &Service) {
-    let inflation = service.inflation();
-    let (longest, response) = longest_stretch(client.echo(long_call())).await;
-    assert!(response.expect("the handler answers").bytes() == *service.long);
-    assert!(longest < inflation / 2, "the thread was kept for {longest:?} of {inflation:?}");
-}
-
+/// A runtime with one thread for what blocks.
 fn with_runtime(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime starts");
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().expect("it starts");
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("it hangs") });
 }
 
@@ -131,7 +115,8 @@ fn issue_10_a_response_that_may_be_retried_is_decompressed_beside_the_loop() {
         let channel = Channel::builder(&servers::target(&server)).service_config(&policy);
         event_loop.block_on(async {
             let client = GreeterClient::new(channel.connect().await.expect("the server is up"));
-            call_undisturbed(&client, &service).await;
+            let held = Unpackers::hold();
+            call_undisturbed(&client, &service, || drop(held)).await;
         });
     }
 }
@@ -153,7 +138,9 @@ fn issue_10_over_grpc_such_a_response_is_decompressed_beside_the_connections_thr
     for policy in policies() {
         with_runtime(async {
             let client = grpc_client(&server, LONG_BYTES + 100, &policy).await;
-            call_undisturbed(&client, &service).await;
+            let (release, released) = mpsc::channel::<()>();
+            tokio::task::spawn_blocking(move || released.recv_timeout(PATIENCE));
+            call_undisturbed(&client, &service, || drop(release)).await;
         });
     }
 }

@@ -2,26 +2,21 @@
 //! threads are the process's.
 
 mod greeter;
+mod unpackers;
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use greeter::blob;
 use greeter::generated::{Blob, Greeter, GreeterClient, GreeterServer, Greeting, Name};
 use petasos::{Channel, Codec, Loop, LoopConfig, Request, Response, Server, Status};
 use petasos_base::Clock;
-use petasos_endpoint::PeerKey;
-use petasos_runtime::unpacking;
+use unpackers::{PLACES, Unpackers};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// So long that requests and responses are decompressed beside their loops.
 const LONG_BYTES: usize = 1 << 20;
-/// The messages that may wait.
-const PLACES: usize = 1024;
 
 struct Echo;
 
@@ -35,44 +30,12 @@ impl Greeter for Echo {
     }
 }
 
-/// Messages of a peer, each of which keeps its thread until it is released.
-struct Hostile {
-    waiting: Vec<unpacking::Unpacking<()>>,
-    release: mpsc::Sender<()>,
-}
-
-impl Hostile {
-    /// Sends until none is taken any more.
-    fn new(address: IpAddr) -> Hostile {
-        let (release, released) = mpsc::channel();
-        let released = Arc::new(Mutex::new(released));
-        let mut waiting = Vec::new();
-        for _ in 0..=PLACES {
-            let released = released.clone();
-            let unpack = move || {
-                let released = released.lock().expect("nothing panics under the lock");
-                released.recv_timeout(PATIENCE).expect("it is released");
-            };
-            match unpacking::start(PeerKey::of_address(address), unpack) {
-                Ok(unpacking) => waiting.push(unpacking),
-                Err(unpacking::Busy) => return Hostile { waiting, release },
-            }
-        }
-        panic!("there is no end to what is taken");
-    }
-
-    /// Lets so many messages end.
-    fn release(&self, count: usize) {
-        (0..count).for_each(|_| self.release.send(()).expect("messages wait for it"));
-    }
-}
-
 #[test]
 fn issue_10_one_peers_messages_leave_decompression_to_others() {
     let server = Server::builder().add(GreeterServer::new(Echo)).listen("127.0.0.1:0").start();
     let server = server.expect("loopback has ports");
     let event_loop = Loop::new(LoopConfig::default()).expect("a loop starts");
-    let hostile = Hostile::new([203, 0, 113, 1].into());
+    let hostile = Unpackers::hold();
     let clock = Clock::system();
     event_loop.block_on(async {
         let target = format!("petasos://{}", server.local_address().expect("it listens"));
@@ -88,7 +51,7 @@ fn issue_10_one_peers_messages_leave_decompression_to_others() {
             if polled.is_pending() {
                 cx.waker().wake_by_ref();
                 if released < PLACES / 4 && next_at <= clock.now() {
-                    hostile.release(1);
+                    hostile.release_one();
                     (released, next_at) = (released + 1, next_at + Duration::from_millis(20));
                 }
             }
@@ -97,7 +60,5 @@ fn issue_10_one_peers_messages_leave_decompression_to_others() {
         let response = response.await.expect("it has its share");
         assert_eq!(response.bytes().len(), LONG_BYTES);
     });
-    assert_eq!(hostile.waiting.len(), PLACES / 2);
-    // All that wait, and more: the last to go takes the receiver along.
-    (0..PLACES).for_each(|_| _ = hostile.release.send(()));
+    assert_eq!(hostile.taken(), PLACES / 2);
 }
