@@ -154,6 +154,10 @@ fn an_echo_is_measured_with_and_without_a_hop() {
         assert!(number(&point["contenders"]["router"]["cpu_s_per_million"]) > 0.0);
         assert!(point["ratios"]["router"]["direct"]["p50"].is_number());
     }
+    let curve = json["curves"]["router"].as_array().expect("a curve");
+    let outstanding: Vec<_> = curve.iter().map(|at| at["outstanding"].as_u64()).collect();
+    assert_eq!(outstanding, [Some(1), Some(64)]);
+    assert!(curve.iter().all(|at| number(&at["load"]) > 0.0 && number(&at["stderr"]) >= 0.0));
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub struct Setting {
 /// What pictures show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// Latency at points with one request at a time, rate and processor time at others.
+    /// Latency by rate over all points; besides, latency at the point with one request at a time,
+    /// rate and processor time at that with most.
     Echo,
     Goodput,
 }
@@ -74,6 +75,9 @@ const QUICK_SIZES: [u32; 2] = [2 << 10, 64 << 10];
 const OUTSTANDING_BYTES_MAX: usize = 2 << 20;
 /// The most requests at a time.
 const OUTSTANDING_MAX: usize = 64;
+/// Figure 5's numbers of requests at a time.
+const OUTSTANDING: [usize; 7] = [1, 2, 4, 8, 16, 32, OUTSTANDING_MAX];
+const QUICK_OUTSTANDING: [usize; 2] = [1, OUTSTANDING_MAX];
 /// Workers of a contender.
 const WORKERS: usize = 4;
 /// A request of so many bytes is the longest that fits a packet of the router's default payload,
@@ -82,17 +86,20 @@ const WHOLE_BYTES: usize = 1387;
 
 impl Setting {
     /// Figure 5: an echo of 8 bytes.
-    pub fn figure_5() -> Setting {
-        let asked = Asked::short(0);
-        let point = |label: &str, outstanding| Point {
-            label: label.to_owned(),
-            asked: asked.clone(),
-            outstanding,
+    pub fn figure_5(args: &RouterArgs) -> Setting {
+        let at_once: &[usize] = if args.quick { &QUICK_OUTSTANDING } else { &OUTSTANDING };
+        let point = |outstanding: &usize| Point {
+            label: match outstanding {
+                1 => "one at a time".to_owned(),
+                many => format!("{many} at a time"),
+            },
+            asked: Asked::short(0),
+            outstanding: *outstanding,
         };
         Setting {
             figure: "5",
             title: "Echo of 8 B",
-            points: vec![point("one at a time", 1), point("64 at a time", OUTSTANDING_MAX)],
+            points: at_once.iter().map(point).collect(),
             contenders: ECHO,
             setup: Setup::at_once(WORKERS, CLIENT_CORE),
             note: "Client and workers share a core, where one sleeps while the other works; the \
@@ -124,7 +131,7 @@ impl Setting {
     }
 
     /// Figure 8: a request that fits a packet, and one of a byte more.
-    pub fn figure_8() -> Setting {
+    pub fn figure_8(args: &RouterArgs) -> Setting {
         let point = |bytes: usize| Point {
             label: format!("{bytes} B"),
             asked: Asked { bytes: vec![1; bytes].into(), ..Asked::short(0) },
@@ -135,7 +142,7 @@ impl Setting {
             title: "Requests of one packet and of two",
             points: vec![point(WHOLE_BYTES), point(WHOLE_BYTES + 1)],
             contenders: PACKETS,
-            ..Setting::figure_5()
+            ..Setting::figure_5(args)
         }
     }
 }

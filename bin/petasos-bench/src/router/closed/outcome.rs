@@ -21,12 +21,15 @@ pub fn report(args: &RouterArgs, setting: &Setting, rounds: &Rounds, skipped: Sk
     report.with("contenders", contenders(first));
     report.with("ratios", ratios(first));
     report.with("points", rounds.points.iter().map(point).collect());
+    if setting.figure == "5" {
+        report.with("curves", curves(rounds));
+    }
     if let Some(second) = second_packet(rounds).filter(|_| setting.figure == "8") {
         report.with("second_packet", second);
     }
     report.tables = rounds.points.iter().map(table).collect();
     report.charts = match setting.shows {
-        Shows::Echo => rounds.points.iter().flat_map(|at| echo_charts(setting, at)).collect(),
+        Shows::Echo => echo_charts(setting, rounds),
         Shows::Goodput => vec![goodput_chart(setting, rounds)],
     };
     report.notes.push(setting.note.to_owned());
@@ -46,6 +49,25 @@ fn point(at: &PointRounds) -> Value {
         "ratios": ratios(at),
         "added": added,
     })
+}
+
+/// Of each contender, the rates that so many requests at a time reach (a closed loop), and the 99th
+/// percentiles there with their standard errors.
+fn curves(rounds: &Rounds) -> Value {
+    let at = |at: &PointRounds, name| {
+        let row = at.row(name)?;
+        Some(json!({
+            "outstanding": at.point.outstanding,
+            "load": row.median(|turn| Some(turn.ops_per_s)),
+            "p99_us": row.median(|turn| Some(turn.p99_us)),
+            "stderr": row.p99_stderr_us(),
+        }))
+    };
+    let curve = |row: &Row| {
+        let points = rounds.points.iter().filter_map(|point| at(point, row.name));
+        (row.name.to_owned(), points.collect())
+    };
+    rounds.points[0].rows.iter().map(curve).collect::<Map<_, _>>().into()
 }
 
 /// What one contender takes more than the other.
@@ -143,26 +165,48 @@ fn tone(name: &str) -> Tone {
     }
 }
 
-fn echo_charts(setting: &Setting, at: &PointRounds) -> Vec<Chart> {
-    let bars = |what: &str, axis, value: &dyn Fn(&Row) -> Option<f64>| {
+fn echo_charts(setting: &Setting, rounds: &Rounds) -> Vec<Chart> {
+    let bars = |at: &PointRounds, what: &str, axis, value: &dyn Fn(&Row) -> Option<f64>| {
         let bar = |row: &Row| Some(Bar::new(row.name, value(row)?, tone(row.name)));
         let title = format!("{}, {}: {what}", setting.title, at.point.label);
         Chart::bars(title, axis, at.rows.iter().filter_map(bar).collect())
     };
-    if at.point.outstanding == 1 {
+    let latency = |at: &PointRounds| {
         let axis = || Axis::linear("Round trip", "µs");
-        return vec![
-            bars("median", axis(), &|row| row.median(|turn| Some(turn.p50_us))),
-            bars("99th percentile", axis(), &|row| row.median(|turn| Some(turn.p99_us))),
-        ];
+        [
+            bars(at, "median", axis(), &|row| row.median(|turn| Some(turn.p50_us))),
+            bars(at, "99th percentile", axis(), &|row| row.median(|turn| Some(turn.p99_us))),
+        ]
+    };
+    let [first, .., last] = &rounds.points[..] else { return vec![] };
+    if last.point.outstanding == 1 {
+        return rounds.points.iter().flat_map(latency).collect();
     }
     let axis = Axis::linear("Processor time", "µs");
-    vec![
-        bars("rate", Axis::linear("Rate", "1/s"), &|row| row.median(|turn| Some(turn.ops_per_s))),
-        bars("processor time of who is between", axis, &|row| {
-            row.median(|turn| turn.between_cpu_s)
-        }),
-    ]
+    let mut charts = vec![latency_by_rate(setting, rounds)];
+    charts.extend(latency(first));
+    charts.push(bars(last, "rate", Axis::linear("Rate", "1/s"), &|row| {
+        row.median(|turn| Some(turn.ops_per_s))
+    }));
+    charts.push(bars(last, "processor time of who is between", axis, &|row| {
+        row.median(|turn| turn.between_cpu_s)
+    }));
+    charts
+}
+
+/// The 99th percentile by the rate that so many requests at a time reach.
+fn latency_by_rate(setting: &Setting, rounds: &Rounds) -> Chart {
+    let line = |row: &Row| {
+        let points = rounds.points.iter().filter_map(|at| {
+            let row = at.row(row.name)?;
+            let rate = row.median(|turn| Some(turn.ops_per_s))?;
+            Some((rate, row.median(|turn| Some(turn.p99_us))?))
+        });
+        Series::new(row.name, tone(row.name), points)
+    };
+    let title = format!("{}: 99th percentile by rate", setting.title);
+    let (x, y) = (Axis::log("Rate", "1/s"), Axis::log("Round trip", "µs"));
+    Chart::lines(title, x, y, rounds.points[0].rows.iter().map(line).collect())
 }
 
 fn goodput_chart(setting: &Setting, rounds: &Rounds) -> Chart {

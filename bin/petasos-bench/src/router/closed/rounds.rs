@@ -138,4 +138,33 @@ impl Row {
     pub fn median(&self, value: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
         median(self.turns.iter().filter_map(value))
     }
+
+    /// The standard error of the mean 99th percentile, which the median's is not far from; `None`
+    /// for fewer than two turns.
+    pub fn p99_stderr_us(&self) -> Option<f64> {
+        let count = self.turns.len() as f64;
+        let mean = self.turns.iter().map(|turn| turn.p99_us).sum::<f64>() / count;
+        let squares = self.turns.iter().map(|turn| (turn.p99_us - mean).powi(2)).sum::<f64>();
+        (count > 1.0).then(|| (squares / (count - 1.0) / count).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_percentile_is_that_of_the_rounds_mean() {
+        let turn = |p99_us| Turn {
+            p50_us: 1.0,
+            p99_us,
+            ops_per_s: 1.0,
+            between_cpu_s: None,
+            workers_cpu_s: 1.0,
+        };
+        let row = Row { name: "router", turns: [2.0, 4.0, 6.0].map(turn).into() };
+        // The deviation is 2, of three turns.
+        assert!((row.p99_stderr_us().expect("it has turns") - 2.0 / 3f64.sqrt()).abs() < 1e-9);
+        assert_eq!(Row { name: "router", turns: vec![turn(2.0)] }.p99_stderr_us(), None);
+    }
 }
