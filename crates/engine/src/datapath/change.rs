@@ -11,7 +11,7 @@ use petasos_base::Time;
 use petasos_call::Status;
 use thiserror::Error;
 
-use super::{Datapath, EngineCounts, Place, Placed, chain};
+use super::{Counts, Datapath, EngineCounts, Place, Placed, chain};
 use crate::absent::StandIn;
 use crate::items::{ENGINES_MAX, Ending, Key};
 use crate::queue::Queue;
@@ -92,6 +92,7 @@ impl Datapath {
                 .iter()
                 .for_each(|&index| self.items.records[index as usize].note_passed(key));
         }
+        self.assert_sum();
         Ok(())
     }
 
@@ -122,6 +123,7 @@ impl Datapath {
         outbound[place].append(&mut behind);
         let mut behind = inbound.remove(place + 1);
         inbound[place].append(&mut behind);
+        self.assert_sum();
         Ok(Left { state, passed, freed })
     }
 
@@ -173,6 +175,7 @@ impl Datapath {
             Err(refused) => self.restored(key, earlier, state.as_ref(), Some(refused), schema),
         };
         self.chain.insert(place, Placed { counts, ..placed });
+        self.assert_sum();
         result.map(|()| Replaced { state })
     }
 
@@ -201,7 +204,16 @@ impl Datapath {
         gather(inbound, first + 1..=last + 1, last + 1);
         let placed = self.chain.remove(from);
         self.chain.insert(to, placed);
+        self.assert_sum();
         result
+    }
+
+    /// A change neither loses items nor repeats them (ADR 22): whoever goes on without one leaves
+    /// its caller waiting.
+    fn assert_sum(&self) {
+        let counts = self.counts();
+        let Counts { entered, left, void, queued, held } = counts;
+        assert_eq!(entered, left + void + queued + held, "a change has lost an item: {counts:?}");
     }
 
     /// Counts the items that have gone: as long as none goes, each index is the same item's.
