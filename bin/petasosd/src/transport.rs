@@ -31,6 +31,7 @@ mod messages;
 mod outgoing;
 mod relayed;
 mod rooms;
+mod sealing;
 mod serving;
 mod set;
 mod succession;
@@ -63,6 +64,7 @@ pub use grpc::{client_config, is_grpc};
 use mail::{Begun, Ended, Inbox, Item, Port, Said};
 use messages::{encoded, end_item, failure};
 use relayed::{Caller, Requests, Seen};
+use sealing::is_secured;
 pub use set::TransportSet;
 use succession::Succession;
 
@@ -144,7 +146,7 @@ impl Transport {
         let taken = grpc;
         let port = listen_grpc.map(|address| Listen { address, taken, message_bytes_max });
         let grpc = Grpc::new(&security, port, &event_loop)?;
-        let channels = Channels::new(&peers.peers, config.vouches, &grpc)?;
+        let channels = Channels::new(&peers.peers, (config.vouches, is_secured(&security)), &grpc)?;
         event_loop.runtime().step_aside();
         Ok(Transport {
             event_loop,

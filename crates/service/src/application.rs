@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::crowd::Crowd;
 use crate::fields::DeclaredFields;
 use crate::flow::Flow;
+use crate::host::Host;
 use crate::known::Known;
 use crate::limits::ApplicationLimits;
 use crate::numbers::CallNumbers;
@@ -88,6 +89,8 @@ pub(crate) struct Target {
     pub(crate) name: Arc<str>,
     /// What policies take it for.
     pub(crate) peer: Peer,
+    /// Whether calls of it leave the host encrypted, at this count of the host's changes.
+    pub(crate) sealed: Option<(u64, bool)>,
 }
 
 /// A send heap and a receive heap.
@@ -123,6 +126,8 @@ pub struct Application<M> {
     /// Whose process it is, if that is known.
     pub(crate) user: Option<u32>,
     pub(crate) policed: Policed,
+    /// What it shares with others, once a hub has it.
+    pub(crate) host: Option<Arc<Host>>,
     pub(crate) limits: ApplicationLimits,
     pub(crate) memory: M,
     pub(crate) blocks: Blocks,
@@ -196,6 +201,7 @@ impl<M: Memory> Application<M> {
             is_proved: false,
             user: None,
             policed: Policed::new(number),
+            host: None,
             limits,
             memory,
             blocks,

@@ -79,6 +79,9 @@ pub struct Outgoing {
     pub caller: Arc<str>,
     /// That name is proved.
     pub is_proved: bool,
+    /// Policies have let it pass as one that is encrypted: it must not leave in another way, even
+    /// if the ways have changed since. Copies that a policy has made are not judged.
+    pub is_sealed: bool,
     /// Of a call that goes to another hub.
     pub(crate) crossing: Option<Box<ToHub>>,
 }
@@ -109,6 +112,13 @@ pub(crate) struct ToHub {
     pub(crate) is_of_host: bool,
     /// The longest message that the caller takes.
     pub(crate) message_bytes_max: usize,
+}
+
+/// How a call ends that policies have taken for encrypted, if it would not be. It has not run, and
+/// is judged anew when it is made again.
+#[cold]
+pub fn not_sealed() -> Status {
+    Status::unavailable("the call would no longer be encrypted, as its policies were told")
 }
 
 impl Outgoing {

@@ -89,6 +89,12 @@ impl Names {
     }
 }
 
+/// Tells which calls leave the host encrypted: what carries them knows.
+pub trait Sealing: Send + Sync {
+    /// Of calls to this name; `caller` is the name of the application that calls, if it is proved.
+    fn is_sealed(&self, target: &str, caller: Option<&str>) -> bool;
+}
+
 /// What the hubs of one service share.
 pub struct Host {
     schemas: Mutex<Schemas>,
@@ -102,6 +108,8 @@ pub struct Host {
     next_hub: AtomicU32,
     /// The number of the hub whose calls a transport carries to other hosts.
     transport: AtomicU32,
+    /// Which of these are encrypted; none without.
+    sealing: Mutex<Option<Arc<dyn Sealing>>>,
 }
 
 /// No hub has a transport.
@@ -118,6 +126,7 @@ impl Host {
             next_application: AtomicU32::new(0),
             next_hub: AtomicU32::new(0),
             transport: AtomicU32::new(NONE),
+            sealing: Mutex::default(),
         })
     }
 
@@ -168,6 +177,20 @@ impl Host {
     pub(crate) fn transport(&self) -> Option<HubId> {
         let hub = self.transport.load(Ordering::Relaxed);
         (hub != NONE).then_some(HubId(hub))
+    }
+
+    /// Calls leave the host as this says from now on.
+    pub(crate) fn set_sealing(&self, sealing: Arc<dyn Sealing>) {
+        *locked(&self.sealing) = Some(sealing);
+        self.note_change();
+    }
+
+    /// Whether a call to this name leaves the host encrypted. One that stays here does not.
+    #[cold]
+    pub(crate) fn is_sealed(&self, target: &str, caller: Option<&str>) -> bool {
+        let sealing = locked(&self.sealing).clone();
+        let leaves = self.server(target).is_none() && self.transport().is_some();
+        leaves && sealing.is_some_and(|sealing| sealing.is_sealed(target, caller))
     }
 
     pub(crate) fn add_hub(&self) -> HubId {

@@ -12,8 +12,8 @@ use petasos_shm::Loans;
 
 use crate::application::{Application, Body, Memory, Target};
 use crate::applications::Applications;
-use crate::beyond::{BEYOND, Remote};
-use crate::host::{Host, HubId, Server};
+use crate::beyond::{BEYOND, Remote, not_sealed};
+use crate::host::{Host, HubId, Sealing, Server};
 use crate::hub_error::{HubError, NAMES_MAX};
 use crate::known::Known;
 use crate::outgoing::Waiting;
@@ -87,6 +87,7 @@ impl<M: Memory> Hub<M> {
             application.policed = self.host.policed(name, number);
         }
         application.fields.at(&self.host);
+        application.host = Some(self.host.clone());
         application.datapath.set_runtime(Runtime(self.id.0));
         if let Some(notify) = &self.notify {
             let notify = notify.clone();
@@ -119,10 +120,16 @@ impl<M: Memory> Hub<M> {
         }
         let index = known.unwrap_or_else(|| {
             let (name, peer) = self.host.peer(name);
-            targets.push(Target { name, peer });
+            targets.push(Target { name, peer, sealed: None });
             targets.len() - 1
         });
         Ok(TargetId(index as u32))
+    }
+
+    /// Tells policies which calls leave the host encrypted, from now on. What carries calls refuses
+    /// those that were [judged as encrypted](Outgoing::is_sealed) and would not be.
+    pub fn set_sealing(&mut self, sealing: Arc<dyn Sealing>) {
+        self.host.set_sealing(sealing);
     }
 
     /// Lets no application serve under these names, and under others that were reserved before.
@@ -325,6 +332,9 @@ impl<M: Memory> Hub<M> {
             Some(route) => route,
             None => self.find_route(number, id)?,
         };
+        if call.is_sealed && !matches!(route, Route::Beyond(_)) {
+            return Err(not_sealed());
+        }
         let Route::Here { server, method } = route else {
             return self.connect_beyond((number, id), route);
         };
@@ -338,6 +348,7 @@ impl<M: Memory> Hub<M> {
             peer: Peer(caller_number.0),
             method: callee.method(method).id,
             requests: Direction::Inbound,
+            is_sealed: false,
             began: now,
             identity,
             ..call

@@ -137,6 +137,7 @@ impl<M: Memory> Application<M> {
 
     /// Begins a call that the application makes.
     fn begin(&mut self, request: &Request, now: Time) -> Result<(), Status> {
+        let is_sealed = self.is_sealed(request.partner);
         let binding = self.bindings.get(usize::from(request.binding));
         let binding = binding.ok_or_else(|| Status::internal("there is no such binding"))?;
         let method = binding.methods.get(usize::from(request.method));
@@ -157,7 +158,7 @@ impl<M: Memory> Application<M> {
             requests: Direction::Outbound,
             is_stream: request.is_stream,
             is_idempotent: request.is_idempotent || method.is_idempotent,
-            is_sealed: false,
+            is_sealed,
             attempt: attempt(&metadata),
             began: now,
             deadline: deadline(request.time_left_us, now),
@@ -174,6 +175,22 @@ impl<M: Memory> Application<M> {
         };
         self.submit(id, item, body, now).expect("the call has just begun");
         Ok(())
+    }
+
+    /// Whether a call of this target leaves the host encrypted.
+    fn is_sealed(&mut self, target: u32) -> bool {
+        let Some(host) = &self.host else { return false };
+        let changes = host.changes();
+        let Some(target) = self.targets.get_mut(target as usize) else { return false };
+        match target.sealed {
+            Some((seen, is_sealed)) if seen == changes => is_sealed,
+            _ => {
+                let caller = self.is_proved.then_some(&*self.name);
+                let is_sealed = host.is_sealed(&target.name, caller);
+                target.sealed = Some((changes, is_sealed));
+                is_sealed
+            }
+        }
     }
 
     fn handle_message(&mut self, number: CallNumber, message: Contents, now: Time) {

@@ -67,11 +67,11 @@ mod versions;
 pub use application::{Application, Detached, Memory};
 pub use beyond::{
     Encoded, Outgoing, RemoteCaller, RemoteEnd, RemoteEvent, RemoteItem, RemoteLimits,
-    RemoteOutcome,
+    RemoteOutcome, not_sealed,
 };
 pub use copies::CopyCounts;
 pub use crossing::{Crossing, Letter};
-pub use host::{Host, HubId, ListenerId};
+pub use host::{Host, HubId, ListenerId, Sealing};
 pub use hub::{Hub, TargetId};
 pub use hub_error::HubError;
 pub use limits::ApplicationLimits;

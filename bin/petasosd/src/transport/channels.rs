@@ -13,11 +13,12 @@ use petasos::relay::RelayedCall;
 use petasos::untyped::{Payload, Service};
 use petasos::{Channel, Loop, ServiceClient, Status};
 use petasos_base::Time;
-use petasos_service::{Binding, CALLER_KEY, Outgoing};
+use petasos_service::{Binding, CALLER_KEY, Outgoing, not_sealed};
 
 use super::grpc::{Call, Grpc, is_grpc};
 use super::mail::{Inbox, Port};
 use super::messages::message_in;
+use super::sealing::is_sealed;
 use super::{Handle, outgoing};
 
 /// Channels that are kept. With more targets, the one that was called longest ago is let go; its
@@ -33,10 +34,17 @@ const NATIVE_AGAIN: Duration = Duration::from_secs(1);
 /// Places for what was called last.
 const RECENT: usize = 64;
 
+/// How calls to a target are carried.
+#[derive(Clone, Copy)]
+struct Way {
+    is_grpc: bool,
+    is_sealed: bool,
+}
+
 /// A channel to one target.
 struct Kept {
     channel: Channel,
-    is_grpc: bool,
+    way: Way,
     used_at: Rc<Cell<Time>>,
     /// By the address of the binding.
     clients: HashMap<usize, Client>,
@@ -67,7 +75,7 @@ struct Recent {
     name: Arc<str>,
     binding: Weak<Binding>,
     client: Client,
-    is_grpc: bool,
+    way: Way,
     used_at: Rc<Cell<Time>>,
 }
 
@@ -83,6 +91,8 @@ pub struct Channels {
     recent: Vec<Option<Recent>>,
     /// Whether other services are told which application calls.
     vouches: bool,
+    /// Whether packets are encrypted.
+    is_secured: bool,
 }
 
 impl Channels {
@@ -90,10 +100,14 @@ impl Channels {
     ///
     /// # Errors
     /// A text that says which of them is no target, or comes twice.
-    pub fn new(peers: &[(String, String)], vouches: bool, grpc: &Grpc) -> Result<Channels, String> {
+    pub fn new(
+        peers: &[(String, String)],
+        (vouches, is_secured): (bool, bool),
+        grpc: &Grpc,
+    ) -> Result<Channels, String> {
         let peers = known(peers, grpc)?;
-        let (kept, bound) = Default::default();
-        Ok(Channels { kept, bound, has_changed: false, peers, recent: no_recent(), vouches })
+        let (kept, bound, recent) = (HashMap::new(), HashMap::new(), no_recent());
+        Ok(Channels { kept, bound, has_changed: false, peers, recent, vouches, is_secured })
     }
 
     /// Checks names for targets. [`Channels::set_peers`] puts them in place then.
@@ -127,9 +141,12 @@ impl Channels {
             let told = call.metadata.append(CALLER_KEY, &call.caller);
             told.map_err(|error| Status::resource_exhausted(error.to_string()))?;
         }
-        let Recent { client, is_grpc, .. } = self.client(&call, grpc, now)?;
+        let Recent { client, way, .. } = self.client(&call, grpc, now)?;
+        if call.is_sealed && !way.is_sealed {
+            return Err(not_sealed());
+        }
         let Client { service: client, protobuf_until } = client;
-        if *is_grpc {
+        if way.is_grpc {
             return grpc.begin(Call { outgoing: call, timeout }, client);
         }
         if let Some(message) = call.message.take() {
@@ -175,28 +192,28 @@ impl Channels {
         };
         if !self.recent[place].as_ref().is_some_and(is_it) {
             let target = self.target(name, grpc)?;
-            let (client, is_grpc, used_at) = self.made(binding, target, grpc, now)?;
+            let (client, way, used_at) = self.made(binding, target, grpc, now)?;
             let (name, binding) = (name.clone(), Arc::downgrade(binding));
-            self.recent[place] = Some(Recent { name, binding, client, is_grpc, used_at });
+            self.recent[place] = Some(Recent { name, binding, client, way, used_at });
         }
         let recent = self.recent[place].as_ref().expect("it was just put there");
         recent.used_at.set(now);
         Ok(recent)
     }
 
-    /// The service of a binding at a target: its client, whether that is a gRPC server, and when
-    /// the target was used.
+    /// The service of a binding at a target: its client, how calls get there, and when the target
+    /// was used.
     fn made(
         &mut self,
         binding: &Arc<Binding>,
         target: Arc<str>,
         grpc: &Grpc,
         now: Time,
-    ) -> Result<(Client, bool, Rc<Cell<Time>>), Status> {
+    ) -> Result<(Client, Way, Rc<Cell<Time>>), Status> {
         let service = self.bind(binding, &target)?;
         let kept = self.channel(&target, grpc, now)?;
         let client = kept.client(Arc::as_ptr(binding).addr(), &service);
-        Ok((client, kept.is_grpc, kept.used_at.clone()))
+        Ok((client, kept.way, kept.used_at.clone()))
     }
 
     /// What a name stands for.
@@ -285,7 +302,8 @@ impl Channels {
             };
             let used_at = Rc::new(Cell::new(now));
             let (clients, clients_ever) = Default::default();
-            let kept = Kept { channel, is_grpc, used_at, clients, clients_ever };
+            let way = Way { is_grpc, is_sealed: is_sealed(target, self.is_secured) };
+            let kept = Kept { channel, way, used_at, clients, clients_ever };
             self.kept.insert(target.clone(), kept);
         }
         let kept = self.kept.get_mut(target).expect("it is there now");
@@ -369,7 +387,8 @@ mod tests {
     #[test]
     fn channels_are_bounded_and_the_one_called_longest_ago_goes() {
         let (_loop, grpc) = without_a_port();
-        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let mut channels =
+            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
         let target = |number: usize| {
             let scheme = if number.is_multiple_of(2) { "petasos" } else { "grpc" };
             Arc::from(format!("{scheme}://127.0.0.1:{}", number + 1))
@@ -387,7 +406,8 @@ mod tests {
     #[test]
     fn what_is_remembered_of_an_application_that_calls_ever_new_targets_is_bounded() {
         let (_loop, grpc) = without_a_port();
-        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let mut channels =
+            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
         let mut hub = TestHub::new(SchemaLimits::default());
         hub.allow_remote(RemoteLimits::default());
         let (schema, service) = long_schema(0);
@@ -412,7 +432,8 @@ mod tests {
     #[test]
     fn an_application_that_calls_with_ever_new_schemas_leaves_no_descriptors_when_it_has_gone() {
         let (_loop, grpc) = without_a_port();
-        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let mut channels =
+            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
         let mut hub = TestHub::new(SchemaLimits::default());
         hub.allow_remote(RemoteLimits::default());
         let targets = ["petasos://127.0.0.1:1", "grpc://127.0.0.1:1"].map(Arc::<str>::from);
@@ -448,7 +469,8 @@ mod tests {
     #[test]
     fn a_target_gets_another_channel_when_one_has_had_many_services() {
         let (_loop, grpc) = without_a_port();
-        let mut channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let mut channels =
+            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
         let target = Arc::from("petasos://127.0.0.1:1");
         let kept = channels.channel(&target, &grpc, NOW).expect("it is a target");
         kept.clients_ever = CLIENTS_MAX - 1;
@@ -463,7 +485,7 @@ mod tests {
         let (_loop, grpc) = without_a_port();
         let peers = |list: &[(&str, &str)]| {
             let list = list.iter().map(|(name, target)| ((*name).into(), (*target).into()));
-            Channels::new(&list.collect::<Vec<_>>(), true, &grpc).err()
+            Channels::new(&list.collect::<Vec<_>>(), (true, false), &grpc).err()
         };
         assert_eq!(peers(&[("a", "petasos://h:1"), ("b", "grpc://h:1,h:2")]), None);
         for (target, why) in [
@@ -477,7 +499,7 @@ mod tests {
         }
         let twice = peers(&[("a", "petasos://h:1"), ("a", "petasos://h:2")]);
         assert_eq!(twice.expect("it is wrong"), "the peer `a` is given twice");
-        let channels = Channels::new(&[], true, &grpc).expect("there is nothing wrong");
+        let channels = Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
         let target = |name: &str| channels.target(&name.into(), &grpc);
         let code = |name: &str| target(name).map_err(|status| status.code());
         assert_eq!(code("nobody"), Err(petasos::Code::Unavailable));

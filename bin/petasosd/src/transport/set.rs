@@ -23,6 +23,7 @@ use super::config::{
     ApplicationTransport, Carried, Carrier, Listeners, One, Peers, TransportConfig,
 };
 use super::leaving::Leaving;
+use super::sealing::Ways;
 use super::{Transport, is_grpc};
 use crate::takeover::{Reach, Reached};
 
@@ -77,6 +78,7 @@ impl TransportSet {
     pub(super) fn take_effect<M: Memory>(&mut self, hub: &mut Hub<M>) {
         let names = self.config.applications.iter().map(|its| Arc::from(&*its.application));
         self.by_caller = names.zip(1..).collect();
+        hub.set_sealing(Arc::new(Ways::new(&self.config)));
         hub.set_listeners(&self.listeners);
     }
 
@@ -99,7 +101,9 @@ impl TransportSet {
         for (transport, known) in self.transports.iter_mut().zip(known) {
             transport.within(|transport| transport.set_peers(known, &peers.believed));
         }
-        Ok(Some(std::mem::replace(&mut self.config.peers, peers)))
+        let before = std::mem::replace(&mut self.config.peers, peers);
+        hub.set_sealing(Arc::new(Ways::new(&self.config)));
+        Ok(Some(before))
     }
 
     /// Where others call which application, or all: targets, with the application's name.

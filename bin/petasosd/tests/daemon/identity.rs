@@ -41,6 +41,50 @@ fn adr21_a_service_proves_itself_and_policies_know_it() {
     assert_eq!(server.join().unwrap(), ["ann"]);
 }
 
+/// The callers' side judges by how calls leave: over TLS, in the clear, or not at all.
+#[test]
+fn calls_that_must_be_encrypted_leave_over_tls_only() {
+    let authority = Authority::new("tests");
+    let pem = |name: &str| authority.pem(name);
+    let (there, address) = Daemon::start_certified(
+        "sealed-there",
+        None,
+        HERE,
+        &[],
+        (&pem("spiffe://hosts/there"), &[]),
+    );
+    let (clear, clear_address) = Daemon::start_reached("sealed-clear", None, HERE, &[]);
+    let policies = r#"[{"application": "bank", "kind": "require_sealing"}]"#;
+    let (here, _) = Daemon::start_certified(
+        "sealed-here",
+        Some(policies),
+        HERE,
+        &[("vault", &*address)],
+        (&pem("spiffe://hosts/here"), &[]),
+    );
+    let (plain, _) =
+        Daemon::start_reached("sealed-plain", Some(policies), HERE, &[("vault", &*clear_address)]);
+    let servers = [there.serve("server", 2), clear.serve("server", 1)];
+    let said = |daemon: &Daemon, application: &str, target: &str| {
+        let mut client = daemon.attach(application);
+        let target = client.target(target);
+        client.greet(target, "ann")
+    };
+    let (greeted, denied) = (Ok("hello, ann".to_owned()), Err(Code::PermissionDenied as u8));
+    assert_eq!(said(&here, "bank", "vault"), greeted);
+    assert_eq!(said(&here, "shop", "vault"), greeted);
+    assert_eq!(said(&plain, "bank", "vault"), denied);
+    assert_eq!(said(&plain, "shop", "vault"), greeted, "it need not be encrypted");
+    // What stays on a host is not encrypted either.
+    let beside = here.serve("beside", 1);
+    assert_eq!(said(&here, "bank", "greeter"), denied);
+    assert_eq!(said(&here, "shop", "greeter"), greeted);
+    assert!(beside.join().unwrap() == ["ann"]);
+    for (server, names) in servers.into_iter().zip([2, 1]) {
+        assert_eq!(server.join().unwrap().len(), names);
+    }
+}
+
 /// Allows calls of an identity only.
 const FRONTEND_ONLY: &str = r#"[{"application": "*", "kind": "access", "configuration": {
     "default": "deny",

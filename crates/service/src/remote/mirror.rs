@@ -42,7 +42,8 @@ impl<M: Memory> Application<M> {
         let (target, outgoing) = (self.fields.name_of(peer)?, self.outgoing(item.call)?);
         let deadline = item.deadline.min(now + LIFE_MAX);
         let (message, metadata) = (Some(message.copy()), item.metadata.clone());
-        Some(Outgoing { target, message, metadata, deadline, ..outgoing })
+        // It goes as its target does: who has named that decides.
+        Some(Outgoing { target, message, metadata, deadline, is_sealed: false, ..outgoing })
     }
 }
 

@@ -14,6 +14,7 @@ impl<M: Memory> Application<M> {
     /// A call that it makes, without what its datapath still has: message, metadata and deadline.
     pub(super) fn outgoing(&self, id: CallId) -> Option<Outgoing> {
         let known = self.known(id)?;
+        let call = self.datapath.call(id);
         Some(Outgoing {
             call: RemoteCall::from_number(0),
             target: self.targets.get(known.target as usize)?.name.clone(),
@@ -22,9 +23,10 @@ impl<M: Memory> Application<M> {
             message: None,
             metadata: Metadata::new(),
             deadline: Time::NEVER,
-            is_idempotent: self.datapath.call(id).is_some_and(|call| call.is_idempotent),
+            is_idempotent: call.is_some_and(|call| call.is_idempotent),
             caller: self.name.clone(),
             is_proved: self.is_proved,
+            is_sealed: call.is_some_and(|call| call.is_sealed),
             crossing: None,
         })
     }

@@ -59,6 +59,7 @@ fn copy(of: &Outgoing) -> Outgoing {
         is_idempotent: of.is_idempotent,
         caller: of.caller.clone(),
         is_proved: of.is_proved,
+        is_sealed: of.is_sealed,
         crossing: of.crossing.clone(),
     }
 }
@@ -90,6 +91,7 @@ impl<M: Memory> Hub<M> {
             is_idempotent: bound.is_idempotent,
             caller: "".into(),
             is_proved: false,
+            is_sealed: false,
             crossing: Some(Box::new(to)),
         };
         let carriers = [Carrier::Transport, Carrier::Hub(hub)];

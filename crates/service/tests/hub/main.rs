@@ -19,6 +19,7 @@ mod remote_flow;
 mod remote_images;
 mod remote_rooms;
 mod remote_unread;
+mod sealing;
 mod stats;
 mod streams;
 mod support;
