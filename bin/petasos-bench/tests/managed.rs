@@ -41,6 +41,19 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
+fn contenders_are_measured_beside_busy_processes() {
+    let options = ["--figure", "table2", "--seconds", "0.1", "--contenders", "relay,direct"];
+    let beside = ["--beside", "2", "--print-json"];
+    let json = json(in_turns(&[&options[..], &beside].concat()).success());
+    assert_eq!(json["parameters"]["beside"], 2);
+    assert_eq!(json["skipped"], Value::Array(Vec::new()), "none has ended early: {json}");
+    assert!(number(&json["ratios"]["direct"]["relay"]) > 0.0);
+    let failed = managed(&["--figure", "bind", "--beside", "2"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.stderr.contains("--beside means nothing for bind: it is for "), "{failed:?}");
+}
+
+#[test]
 fn contenders_of_this_program_are_compared_with_the_floor() {
     let options = ["--figure", "table2", "--seconds", "0.3", "--contenders", "relay,direct,tonic"];
     let json = json(in_turns(&[&options[..], &["--print-json"]].concat()).success());

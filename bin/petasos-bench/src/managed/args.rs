@@ -30,6 +30,9 @@ pub struct ManagedArgs {
     /// Changes of each kind, with `changes` [default: 1000]
     #[arg(long, value_parser = changes)]
     pub changes: Option<usize>,
+    /// So many busy processes beside each turn, alternately on both cores
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=16))]
+    pub beside: u8,
     /// Only the points with these labels, such as `8 KiB` of figure 4 or `MobileNet` of 9
     #[arg(long, value_delimiter = ',')]
     pub points: Vec<String>,
@@ -37,7 +40,8 @@ pub struct ManagedArgs {
     pub wanted: Wanted,
     /// Show how each contender is started and configured, and measure nothing
     #[arg(long, conflicts_with_all = [
-        "figure", "seconds", "turn_ms", "changes", "points", "json", "picture", "print_json",
+        "figure", "seconds", "turn_ms", "changes", "beside", "points", "json", "picture",
+        "print_json",
     ])]
     pub show_config: bool,
 }
@@ -79,6 +83,7 @@ impl ManagedArgs {
         let with_points = format!("{FIGURES}, and 9");
         let given = [
             ("--contenders", !self.contenders.is_empty(), is_figure, FIGURES),
+            ("--beside", self.beside > 0, is_figure, FIGURES),
             ("--points", !self.points.is_empty(), has_points, &*with_points),
             ("--turn-ms", self.turn_ms.is_some(), has_turns, "what is measured in turns"),
             ("--changes", self.changes.is_some(), has_changes, "changes"),

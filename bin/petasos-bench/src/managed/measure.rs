@@ -13,6 +13,7 @@ use super::figures::{Figure, Point};
 use super::quantity::Quantity;
 use super::shape::Shape;
 use super::team::{PeakMemory, Team, TeamTurn};
+use crate::contention::Competitors;
 use crate::error::BenchError;
 use crate::rpc::phase::Phase;
 
@@ -90,8 +91,9 @@ pub fn run(
         let mut progress = Progress::new(&label, rounds as u64);
         let mut bench = Bench::start(figure.quantity, point, contenders, &mut measured.skipped);
         // The first round does not count: it opens connections and touches memory.
+        let beside = usize::from(args.beside);
         for round in 0..=rounds {
-            bench.round(args.turn(figure), round > 0, &mut measured.skipped);
+            bench.round((args.turn(figure), beside), round > 0, &mut measured.skipped);
             progress.set(round as u64);
         }
         progress.finish("done");
@@ -127,11 +129,17 @@ impl<'a> Bench<'a> {
         Bench { quantity, point, teams }
     }
 
-    /// Gives everybody a turn, and leaves those out who fail.
-    fn round(&mut self, turn: Duration, counts: bool, skipped: &mut Vec<Skipped>) {
+    /// Gives everybody a turn, beside so many busy processes, and leaves those out who fail.
+    fn round(
+        &mut self,
+        (turn, beside): (Duration, usize),
+        counts: bool,
+        skipped: &mut Vec<Skipped>,
+    ) {
         let (shape, quantity) = (self.point.shape, self.quantity);
         let phase = if shape.window == 1 { Phase::Spinning } else { Phase::Window };
-        self.teams.retain_mut(|(row, team)| match row.checked(team.turn(phase, turn)) {
+        let turn_of = |team: &mut Team| within(beside, turn, || team.turn(phase, turn));
+        self.teams.retain_mut(|(row, team)| match row.checked(turn_of(team)) {
             Ok(turn) => {
                 if counts {
                     row.add(quantity, shape, &turn, team.peak_memory());
@@ -149,6 +157,22 @@ impl<'a> Bench<'a> {
         let rows = self.teams.into_iter().map(|(row, _)| row).collect();
         PointResult { point: self.point.clone(), quantity: self.quantity, rows }
     }
+}
+
+/// A turn beside so many busy processes.
+fn within<T>(
+    beside: usize,
+    length: Duration,
+    turn: impl FnOnce() -> Result<T, BenchError>,
+) -> Result<T, BenchError> {
+    if beside == 0 {
+        return turn();
+    }
+    let mut competitors = Competitors::start(beside, length)?;
+    let outcome = turn()?;
+    competitors.end();
+    competitors.wait()?;
+    Ok(outcome)
 }
 
 /// Says that a contender is left out, once for each reason.

@@ -39,6 +39,7 @@ impl<'a> Outcome<'a> {
                 "seconds": self.args.seconds.unwrap_or(self.figure.seconds),
                 "turn_ms": self.args.turn(self.figure).as_secs_f64() * 1e3,
                 "headline": headline["label"],
+                "beside": self.args.beside,
             },
             "machine": Machine::read(),
             "contenders": headline["contenders"],

@@ -43,6 +43,15 @@ pub enum Transport {
     Grpc,
 }
 
+/// Schemas that a service knows when it starts.
+#[derive(Clone, Copy, Debug)]
+pub enum KnownSchemas<'a> {
+    /// Those in a folder, in which it keeps others.
+    Kept(&'a Path),
+    /// That in a file.
+    Loaded(&'a Path),
+}
+
 /// No policies.
 pub const BARE: Setup =
     Setup { policies: "[]", plugin: None, transport: Transport::Datagrams, options: &[] };
@@ -65,14 +74,14 @@ impl Service {
         Service::start_with(core, setup, None)
     }
 
-    /// The same, with a folder in which it keeps schemas.
+    /// The same, with schemas that it knows.
     ///
     /// # Errors
     /// See [`Service::start`].
     pub fn start_with(
         core: usize,
         setup: Setup,
-        schemas: Option<&Path>,
+        schemas: Option<KnownSchemas<'_>>,
     ) -> Result<Service, BenchError> {
         let (program, folder, address) = (program()?, Folder::new("petasosd")?, free_address()?);
         let policies = folder.path().join("policies.json");
@@ -86,8 +95,10 @@ impl Service {
         }
         command.arg("--policies").arg(policies).args(setup.transport.options());
         command.arg(address.to_string()).args(setup.options);
-        if let Some(schemas) = schemas {
-            command.arg("--schema-cache").arg(schemas);
+        match schemas {
+            None => {}
+            Some(KnownSchemas::Kept(folder)) => _ = command.arg("--schema-cache").arg(folder),
+            Some(KnownSchemas::Loaded(file)) => _ = command.arg("--prefetch").arg(file),
         }
         let says = folder.path().join("says");
         let who = format!("petasosd on core {core}");

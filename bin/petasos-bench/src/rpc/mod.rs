@@ -32,7 +32,7 @@ mod tonic_codec;
 pub mod tonic_routes;
 mod tonic_streams;
 pub mod typed;
-mod typed_messages;
+pub mod typed_messages;
 mod typed_streams;
 
 pub use args::RpcArgs;

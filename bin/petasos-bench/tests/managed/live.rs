@@ -128,7 +128,7 @@ fn schemas_are_bound_and_neighbours_measured() {
         return;
     }
     let bind = measured("bind", &["--seconds", "0.1"]);
-    for name in ["cold", "cached", "small"] {
+    for name in ["cold", "cached", "small", "restarted", "prefetched"] {
         let row = &bind["contenders"][name];
         assert!(number(&row["p50_us"]) > 0.0 && number(&row["completed"]) >= 3.0, "{bind}");
         assert!(number(&row["process_p50_us"]) >= number(&row["p50_us"]));

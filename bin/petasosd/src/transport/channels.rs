@@ -18,7 +18,7 @@ use petasos_service::{Binding, CALLER_KEY, Outgoing, not_sealed};
 use super::grpc::{Call, Grpc, is_grpc};
 use super::mail::{Inbox, Port};
 use super::messages::message_in;
-use super::sealing::is_sealed;
+use super::sealing::Way;
 use super::{Handle, outgoing};
 
 /// Channels that are kept. With more targets, the one that was called longest ago is let go; its
@@ -33,13 +33,6 @@ const NATIVE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Places for what was called last.
 const RECENT: usize = 64;
-
-/// How calls to a target are carried.
-#[derive(Clone, Copy)]
-struct Way {
-    is_grpc: bool,
-    is_sealed: bool,
-}
 
 /// A channel to one target.
 struct Kept {
@@ -292,8 +285,8 @@ impl Channels {
             self.recent = no_recent();
         }
         if !self.kept.contains_key(target) {
-            let is_grpc = is_grpc(target);
-            let channel = match is_grpc {
+            let way = Way::to(target, self.is_secured);
+            let channel = match way.is_grpc {
                 true => grpc.channel(target)?,
                 false => {
                     let channel = Channel::builder(target).connect_lazily();
@@ -302,7 +295,6 @@ impl Channels {
             };
             let used_at = Rc::new(Cell::new(now));
             let (clients, clients_ever) = Default::default();
-            let way = Way { is_grpc, is_sealed: is_sealed(target, self.is_secured) };
             let kept = Kept { channel, way, used_at, clients, clients_ever };
             self.kept.insert(target.clone(), kept);
         }
@@ -378,6 +370,9 @@ mod tests {
     use super::super::tests::{NOW, SCHEMAS, TestHub, attach, long_schema};
     use super::*;
 
+    /// And no certificates.
+    const VOUCHES: (bool, bool) = (true, false);
+
     fn without_a_port() -> (Loop, Grpc) {
         let event_loop = Loop::new(LoopConfig::default()).expect("loopback has ports");
         let grpc = Grpc::new(&Security::Loopback, None, &event_loop);
@@ -387,8 +382,7 @@ mod tests {
     #[test]
     fn channels_are_bounded_and_the_one_called_longest_ago_goes() {
         let (_loop, grpc) = without_a_port();
-        let mut channels =
-            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
+        let mut channels = Channels::new(&[], VOUCHES, &grpc).expect("there is nothing wrong");
         let target = |number: usize| {
             let scheme = if number.is_multiple_of(2) { "petasos" } else { "grpc" };
             Arc::from(format!("{scheme}://127.0.0.1:{}", number + 1))
@@ -406,8 +400,7 @@ mod tests {
     #[test]
     fn what_is_remembered_of_an_application_that_calls_ever_new_targets_is_bounded() {
         let (_loop, grpc) = without_a_port();
-        let mut channels =
-            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
+        let mut channels = Channels::new(&[], VOUCHES, &grpc).expect("there is nothing wrong");
         let mut hub = TestHub::new(SchemaLimits::default());
         hub.allow_remote(RemoteLimits::default());
         let (schema, service) = long_schema(0);
@@ -432,8 +425,7 @@ mod tests {
     #[test]
     fn an_application_that_calls_with_ever_new_schemas_leaves_no_descriptors_when_it_has_gone() {
         let (_loop, grpc) = without_a_port();
-        let mut channels =
-            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
+        let mut channels = Channels::new(&[], VOUCHES, &grpc).expect("there is nothing wrong");
         let mut hub = TestHub::new(SchemaLimits::default());
         hub.allow_remote(RemoteLimits::default());
         let targets = ["petasos://127.0.0.1:1", "grpc://127.0.0.1:1"].map(Arc::<str>::from);
@@ -469,8 +461,7 @@ mod tests {
     #[test]
     fn a_target_gets_another_channel_when_one_has_had_many_services() {
         let (_loop, grpc) = without_a_port();
-        let mut channels =
-            Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
+        let mut channels = Channels::new(&[], VOUCHES, &grpc).expect("there is nothing wrong");
         let target = Arc::from("petasos://127.0.0.1:1");
         let kept = channels.channel(&target, &grpc, NOW).expect("it is a target");
         kept.clients_ever = CLIENTS_MAX - 1;
@@ -485,7 +476,7 @@ mod tests {
         let (_loop, grpc) = without_a_port();
         let peers = |list: &[(&str, &str)]| {
             let list = list.iter().map(|(name, target)| ((*name).into(), (*target).into()));
-            Channels::new(&list.collect::<Vec<_>>(), (true, false), &grpc).err()
+            Channels::new(&list.collect::<Vec<_>>(), VOUCHES, &grpc).err()
         };
         assert_eq!(peers(&[("a", "petasos://h:1"), ("b", "grpc://h:1,h:2")]), None);
         for (target, why) in [
@@ -499,7 +490,7 @@ mod tests {
         }
         let twice = peers(&[("a", "petasos://h:1"), ("a", "petasos://h:2")]);
         assert_eq!(twice.expect("it is wrong"), "the peer `a` is given twice");
-        let channels = Channels::new(&[], (true, false), &grpc).expect("there is nothing wrong");
+        let channels = Channels::new(&[], VOUCHES, &grpc).expect("there is nothing wrong");
         let target = |name: &str| channels.target(&name.into(), &grpc);
         let code = |name: &str| target(name).map_err(|status| status.code());
         assert_eq!(code("nobody"), Err(petasos::Code::Unavailable));

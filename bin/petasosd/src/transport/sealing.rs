@@ -12,7 +12,7 @@ use petasos_service::Sealing;
 use super::config::TransportConfig;
 use super::grpc::is_grpc;
 
-/// The ways by which calls leave.
+/// The ways by which calls leave, of all callers.
 pub struct Ways {
     /// The service's transport has certificates.
     is_secured: bool,
@@ -41,7 +41,7 @@ impl Sealing for Ways {
     fn is_sealed(&self, target: &str, caller: Option<&str>) -> bool {
         let target = self.peers.get(target).map_or(target, String::as_str);
         let its_own = caller.and_then(|caller| self.by_caller.get(caller));
-        is_sealed(target, its_own.copied().unwrap_or(self.is_secured))
+        Way::to(target, its_own.copied().unwrap_or(self.is_secured)).is_sealed
     }
 }
 
@@ -50,9 +50,20 @@ pub fn is_secured(security: &Security) -> bool {
     matches!(security, Security::Tls(_))
 }
 
-/// Whether calls to a target are encrypted, by a transport with certificates or without.
-pub fn is_sealed(target: &str, is_secured: bool) -> bool {
-    if is_grpc(target) { target.starts_with("grpcs://") } else { is_secured }
+/// How calls to a target are carried.
+#[derive(Clone, Copy)]
+pub struct Way {
+    pub is_grpc: bool,
+    pub is_sealed: bool,
+}
+
+impl Way {
+    /// By a transport with certificates or without.
+    pub fn to(target: &str, is_secured: bool) -> Way {
+        let is_grpc = is_grpc(target);
+        let is_sealed = if is_grpc { target.starts_with("grpcs://") } else { is_secured };
+        Way { is_grpc, is_sealed }
+    }
 }
 
 #[cfg(test)]

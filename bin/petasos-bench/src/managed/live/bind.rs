@@ -3,7 +3,8 @@
 //! In each round a service is new. A first process binds the schema, which the service has to be
 //! sent, to check and to plan (*cold*); while it stays, a second binds the same (*cached*); a third
 //! binds a schema of four messages, which is new as well. Then the service is started again with
-//! what it has kept on disk, and a process binds the schema (*restarted*).
+//! what it has kept on disk, and a process binds the schema (*restarted*), and once more without
+//! that, but with the schema in a file that it loads (*prefetched*).
 //!
 //! A process *attaches* when its loop is made, and is attached when the service lets it serve at an
 //! address. It *binds* from there until the service has bound what it serves. Neither contains what
@@ -13,6 +14,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
+use petasos::message::Message;
 use petasos_report::{Axis, Bar, Column, Figure as Chart, Histogram, Progress, Table, Tone};
 use petasos_report::{duration_us, median, significant};
 use serde_json::{Map, Value, json};
@@ -22,8 +24,9 @@ use super::operator::Operator;
 use super::stage::{CLIENT, calls};
 use crate::error::BenchError;
 use crate::managed::folder::Folder;
+use crate::managed::messages::wide;
 use crate::managed::part_args::PartName;
-use crate::managed::service::{BARE, Service};
+use crate::managed::service::{BARE, KnownSchemas, Service};
 use crate::managed::team::{CLIENT_CORE, SERVER_CORE, part_behind};
 use crate::report::Report;
 use crate::rpc::phase::Phase;
@@ -34,13 +37,17 @@ const SMALL_MESSAGES: usize = 4;
 const ROUNDS_MIN: usize = 3;
 const ROUNDS_MAX: usize = 500;
 /// Those that bind in a round, in this order.
-const BINDERS: [(&str, PartName, Tone); 4] = [
+const BINDERS: [(&str, PartName, Tone); 5] = [
     ("cold", PartName::WideBinder, Tone::Secondary),
     ("cached", PartName::WideBinder, Tone::Primary),
     ("small", PartName::SmallBinder, Tone::Muted),
     ("restarted", PartName::WideBinder, Tone::Primary),
+    ("prefetched", PartName::WideBinder, Tone::Primary),
 ];
-/// Before the last of them, the service is started again: it has kept so many schemas.
+/// Before these of them, the service is started again.
+const RESTARTED: usize = 3;
+const PREFETCHED: usize = 4;
+/// It has kept so many schemas then.
 const KEPT: usize = 2;
 /// It takes so long to keep them at most, in ms.
 const KEEP_MAX_MS: u64 = 5000;
@@ -64,21 +71,29 @@ pub fn run(seconds: f64) -> Result<Report, BenchError> {
     let mut times: [Times; BINDERS.len()] = Default::default();
     let (begun_ns, mut schema_bytes) = (now_ns(), 0);
     let mut progress = Progress::new("managed bind", seconds as u64);
+    let folder = Folder::new("prefetched")?;
+    let file = folder.path().join("wide.schema");
+    std::fs::write(&file, wide::Part1::TYPE.module.schema().encode())?;
     for round in 0..=ROUNDS_MAX {
         let elapsed_s = (now_ns() - begun_ns) as f64 / 1e9;
         if round > ROUNDS_MIN && elapsed_s > seconds {
             break;
         }
         let schemas = Folder::new("schemas")?;
-        let start = || Service::start_with(SERVER_CORE, BARE, Some(schemas.path()));
-        let mut service = start()?;
+        let start = |known| Service::start_with(SERVER_CORE, BARE, Some(known));
+        let mut service = start(KnownSchemas::Kept(schemas.path()))?;
         let mut processes = Vec::new();
         for (at, ((_, part, _), times)) in BINDERS.iter().zip(&mut times).enumerate() {
-            if at == BINDERS.len() - 1 {
+            if at == RESTARTED {
                 await_kept(schemas.path())?;
+            }
+            if at >= RESTARTED {
                 processes.clear();
                 drop(service);
-                service = start()?;
+                service = start(match at {
+                    PREFETCHED => KnownSchemas::Loaded(&file),
+                    _ => KnownSchemas::Kept(schemas.path()),
+                })?;
             }
             let (process, [bind_us, attach_us, process_us]) = bind(&service, *part)?;
             // The first round touches the files of all programs.
@@ -139,7 +154,10 @@ fn report(seconds: f64, schema_bytes: u64, times: &[Times; BINDERS.len()]) -> Re
     report.with(
         "ratios",
         json!({
-            "cold": { "cached": ratio(0, 1), "small": ratio(0, 2), "restarted": ratio(0, 3) },
+            "cold": {
+                "cached": ratio(0, 1), "small": ratio(0, 2), "restarted": ratio(0, 3),
+                "prefetched": ratio(0, 4),
+            },
             "cached": { "small": ratio(1, 2) },
         }),
     );
@@ -195,16 +213,14 @@ fn chart(times: &[Times; BINDERS.len()]) -> Chart {
     });
     Chart::bars("Bind a schema of 50 messages", Axis::linear("Time", "µs"), bars.collect()).caption(
         "Cold: a new service. Cached: another process has bound it. Small: 4 messages, cold. \
-         Restarted: a new service that has read it from disk.",
+         Restarted: a new service that has read it from its cache. Prefetched: from a file.",
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use petasos::message::Message;
-
     use super::*;
-    use crate::managed::messages::{policies, wide};
+    use crate::managed::messages::policies;
 
     #[test]
     fn times_of_the_same_round_are_compared() {
@@ -213,12 +229,13 @@ mod tests {
             Times { bind_us: bind_us.to_vec(), attach_us, process_us }
         };
         let [cold, cached] = [times([300.0, 800.0, 500.0]), times([100.0, 200.0, 250.0])];
-        let all = [cold, cached, times([50.0; 3]), times([100.0; 3])];
+        let all = [cold, cached, times([50.0; 3]), times([100.0; 3]), times([250.0; 3])];
         let report = report(1.0, 123, &all);
         assert_eq!(report.results["ratios"]["cold"]["cached"], 3.0);
         assert_eq!(report.results["contenders"]["small"]["completed"], 3);
         assert_eq!(report.results["contenders"]["cold"]["attach_p50_us"], 700.0);
         assert_eq!(report.results["ratios"]["cold"]["restarted"], 5.0);
+        assert_eq!(report.results["ratios"]["cold"]["prefetched"], 2.0);
     }
 
     #[test]
