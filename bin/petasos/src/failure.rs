@@ -49,7 +49,7 @@ impl Failure {
             SessionError::VersionMismatch { ours, theirs } => {
                 format!("this program speaks control protocol {ours}, the server {theirs}")
             }
-            SessionError::RefusedBy(code) => format!("the server refused the session ({code:?})"),
+            SessionError::RefusedBy(code) => format!("the server refused the session: {code}"),
             // The errors' own texts say what to put before an address, but commands with sessions
             // take no scheme.
             SessionError::PeerFailed(FailureReason::Protocol(ProtocolError::SpeaksHttp2)) => {
@@ -132,6 +132,7 @@ fn advice_on_session(server: SocketAddr, error: &SessionError) -> String {
         SessionError::Unreachable(_) => "check the address and the network".into(),
         SessionError::Timeout => "check the address, or allow more with --timeout".into(),
         SessionError::VersionMismatch { .. } => "upgrade the older of the two".into(),
+        SessionError::NoWorker => "or wait until one has".into(),
         SessionError::RefusedBy(code) => advice_on_refusal(*code).into(),
         SessionError::PeerFailed(FailureReason::Protocol(ProtocolError::SpeaksHttp2)) => format!(
             "call it with `petasos call grpc://{server} …`, or give the address of a `petasos \

@@ -1,5 +1,7 @@
 //! Codes that one process sends to another: why a connect is refused, why a connection ends.
 
+use core::fmt;
+
 /// Who can do something about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
@@ -83,6 +85,24 @@ impl RefuseCode {
             7 => RefuseCode::QuotaUsedUp,
             other => RefuseCode::Unknown(other),
         }
+    }
+}
+
+impl fmt::Display for RefuseCode {
+    /// Says it of the process that refuses.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RefuseCode::NoSuchEndpoint => "it has no such endpoint",
+            RefuseCode::SessionsFull => "it has no place for another",
+            RefuseCode::Draining => "it is shutting down",
+            RefuseCode::IncompatibleParameters => "the two sides' settings do not fit each other",
+            RefuseCode::NotAuthorised => "this client may not use it",
+            RefuseCode::Internal => "it failed meanwhile",
+            RefuseCode::QuotaUsedUp => "this client has as many as it may",
+            RefuseCode::Unknown(code) => {
+                return write!(f, "it gave code {code}, which this version does not know");
+            }
+        })
     }
 }
 

@@ -145,6 +145,9 @@ pub enum SessionError {
     },
     /// The server refused; the code says whose fault that is.
     RefusedBy(RefuseCode),
+    /// A router knows no worker that a client could open a session with: none has joined its group,
+    /// or none is at an address of its own. Nobody's fault; a retry may succeed.
+    NoWorker,
     /// The server's process failed: it died, went silent, or violated the control protocol. A retry
     /// can succeed once it is back.
     PeerFailed(FailureReason),
@@ -231,7 +234,10 @@ impl fmt::Display for SessionError {
                 f,
                 "this process speaks control protocol {ours}, the server {theirs}; upgrade one"
             ),
-            SessionError::RefusedBy(code) => write!(f, "the server refused: {code:?}"),
+            SessionError::RefusedBy(code) => write!(f, "the server refused: {code}"),
+            SessionError::NoWorker => f.write_str(
+                "no worker of the group takes sessions now: start one that joins its router",
+            ),
             SessionError::PeerFailed(reason) => write!(f, "the server failed: {reason}"),
             SessionError::ConnectionLost => {
                 f.write_str("the control connection broke and was not restored in time")

@@ -76,7 +76,7 @@ fn rt37_a_router_names_a_worker_and_hears_which_one_has_failed() {
     assert_eq!(avoided, [None, Some(7), None]);
     router.desk().place = Some(Err(RefuseCode::SessionsFull));
     let refused = placed(&mut client, group, None);
-    assert_eq!(refused, Err(SessionError::RefusedBy(RefuseCode::SessionsFull)));
+    assert_eq!(refused, Err(SessionError::NoWorker));
 }
 
 #[test]

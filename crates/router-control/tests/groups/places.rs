@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::slice::from_mut;
 
-use petasos_endpoint::{GroupId, RefuseCode, Routing, ServedGroupId, SessionError};
+use petasos_endpoint::{GroupId, Routing, ServedGroupId, SessionError};
 use petasos_router_control::GroupSettings;
 
 use crate::world::{LOCALHOST, Member, Router, client, until, worker_that};
@@ -88,7 +88,7 @@ fn rt37_the_primary_and_keys_have_their_workers() {
 #[test]
 fn rt37_without_a_worker_that_can_be_dialled_nobody_is_placed() {
     let (_router, _workers, mut client) = group(&[None, None]);
-    let refused = Err(SessionError::RefusedBy(RefuseCode::SessionsFull));
+    let refused = Err(SessionError::NoWorker);
     for routing in [Routing::default(), Routing::to_primary(), Routing::by_key(b"a")] {
         assert_eq!(place(&mut client, &routing, None), refused);
     }

@@ -3,7 +3,7 @@
 //! A place is asked for by an attachment that stands, on its connection, and told to the endpoint
 //! with the other news of that attachment. There is one question at a time for each.
 
-use petasos_control::{ConnectFailure, Member, PlaceGrant, PlaceParams};
+use petasos_control::{ConnectFailure, Member, PlaceGrant, PlaceParams, RefuseCode};
 
 use super::{Asking, Control};
 use crate::enrolment::{EnrolmentId, PlaceWish};
@@ -40,6 +40,7 @@ impl Control {
             return;
         };
         let placed = result.map_err(|failure| match failure {
+            ConnectFailure::Refused(RefuseCode::SessionsFull) => SessionError::NoWorker,
             ConnectFailure::Refused(code) => SessionError::RefusedBy(code),
             _ => SessionError::ConnectionLost,
         });
