@@ -190,21 +190,26 @@ fn run_consoles(root: &Path) -> TaskResult {
     consoles::run(root, &[])
 }
 
-/// Where the source of the router's XDP program is, and its object.
-const PROGRAM: &str = "crates/router-xdp/program";
+/// Where the source of the router's XDP program is, and of what it is measured beside, and the
+/// objects.
+const PROGRAMS: &str = "crates/router-xdp/program";
 
-/// Compiles the program, and compares it with what is committed.
+/// Compiles the programs, and compares them with what is committed.
 fn programs(root: &Path) -> TaskResult {
     if !tools::is_installed("clang-14") {
         return skips::skip(root, "clang-14", "there is no clang 14");
     }
-    let (folder, made) = (root.join(PROGRAM), target_folder(root, "router.bpf.o"));
+    let (folder, made) = (root.join(PROGRAMS), target_folder(root, "programs"));
+    std::fs::create_dir_all(&made)
+        .map_err(|error| format!("cannot make {}: {error}", made.display()))?;
     tools::run(Command::new(folder.join("build.sh")).arg(&made))?;
     let read = |path: &Path| {
         std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
     };
-    if read(&made)? != read(&folder.join("router.bpf.o"))? {
-        return Err(format!("{PROGRAM}/router.bpf.o is not of this source: run build.sh there"));
+    for name in ["router.bpf.o", "reflector.bpf.o"] {
+        if read(&made.join(name))? != read(&folder.join(name))? {
+            return Err(format!("{PROGRAMS}/{name} is not of this source: run build.sh there"));
+        }
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod groups;
 mod listing;
 mod notices;
 mod plane_options;
+mod program;
 mod running;
 mod said;
 mod security;
@@ -26,6 +27,7 @@ use petasos_operator::notify;
 use admin::Desk;
 use configuration::{Configuration, Options, at_any_ports};
 use groups::Groups;
+use running::Group;
 use said::say;
 use signals::Signals;
 
@@ -63,8 +65,7 @@ fn run(options: Options) -> Result<(), String> {
 fn check(options: Options, configuration: Configuration) -> Result<(), String> {
     admin::check(&configuration.admin)?;
     for group in &configuration.groups {
-        let tried = group.plane().try_out(group.data_address());
-        tried.map_err(|error| format!("group at {}: {error}", group.listen))?;
+        Group::try_out(group)?;
     }
     let groups: Vec<_> = configuration.groups.iter().map(at_any_ports).collect();
     let text = match groups.len() {

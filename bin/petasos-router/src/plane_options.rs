@@ -15,6 +15,9 @@ pub enum PlaneKind {
     Udp,
     /// An AF_XDP socket, on one queue of an interface, for members on other hosts: needs privileges
     XdpSocket,
+    /// A socket of the kernel, and a program in front of it, at an interface, that gives plain
+    /// requests to workers by itself: needs privileges, an IPv4 address and members on other hosts
+    Xdp,
 }
 
 /// Options about the plane.
@@ -24,8 +27,8 @@ pub struct PlaneOptions {
     #[arg(long, value_enum, default_value_t)]
     pub plane: PlaneKind,
 
-    /// With xdp-socket: the interface [default: the one that has --data's address]. It also gets
-    /// --virtual-address
+    /// With xdp-socket and xdp: the interface [default: the one that has --data's address]. It
+    /// also gets --virtual-address
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
 
@@ -33,8 +36,8 @@ pub struct PlaneOptions {
     #[arg(long, value_name = "N")]
     pub queue: Option<u32>,
 
-    /// With xdp-socket: take packets of members' sockets whose checksum a virtual interface of
-    /// this host (veth) has left for a device to compute
+    /// With xdp-socket and xdp: take packets of members' sockets whose checksum a virtual interface
+    /// of this host (veth) has left for a device to compute
     #[arg(long)]
     pub partial_checksums: bool,
 }
@@ -47,34 +50,44 @@ impl PlaneOptions {
     pub fn check(&self, data: SocketAddr) -> Result<(), String> {
         let given = [
             ("interface, without virtual_address,", self.interface.is_some()),
-            ("queue", self.queue.is_some()),
             ("partial_checksums", self.partial_checksums),
         ];
         let given = given.into_iter().find(|(_, is_given)| *is_given);
+        if self.plane != PlaneKind::XdpSocket && self.queue.is_some() {
+            return Err("queue is for plane xdp-socket only".to_owned());
+        }
+        let (name, ip) = (self.name(), data.ip());
         match (self.plane, given) {
-            (PlaneKind::Udp, Some((name, _))) => {
-                Err(format!("{name} is for plane xdp-socket only"))
+            (PlaneKind::Udp, Some((option, _))) => {
+                Err(format!("{option} is for planes xdp-socket and xdp only"))
             }
-            (PlaneKind::XdpSocket, _) if data.ip().is_unspecified() || data.ip().is_loopback() => {
-                let ip = data.ip();
-                Err(format!("plane xdp-socket needs an interface's address in data, not {ip}"))
+            (PlaneKind::Xdp, _) if !data.is_ipv4() => {
+                Err(format!("plane xdp needs an IPv4 address in data, not {ip}"))
+            }
+            (PlaneKind::XdpSocket | PlaneKind::Xdp, _)
+                if ip.is_unspecified() || ip.is_loopback() =>
+            {
+                Err(format!("plane {name} needs an interface's address in data, not {ip}"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Says whether the host can do it, as far as can be known without taking the interface from
-    /// who has it.
+    fn name(&self) -> &'static str {
+        match self.plane {
+            PlaneKind::Udp => "udp",
+            PlaneKind::XdpSocket => "xdp-socket",
+            PlaneKind::Xdp => "xdp",
+        }
+    }
+
+    /// Says whether the host can do it by AF_XDP, as far as can be known without taking the interface
+    /// from who has it.
     ///
     /// # Errors
     /// A text that says what is wrong.
-    pub fn try_out(&self, data: SocketAddr) -> Result<(), String> {
-        match self.plane {
-            PlaneKind::Udp => Ok(()),
-            PlaneKind::XdpSocket => {
-                check(data.ip(), &self.xdp()).map_err(|error| format!("plane xdp-socket: {error}"))
-            }
-        }
+    pub fn try_out_socket(&self, data: SocketAddr) -> Result<(), String> {
+        check(data.ip(), &self.xdp()).map_err(|error| format!("plane xdp-socket: {error}"))
     }
 
     /// The configuration of an AF_XDP socket.
@@ -107,20 +120,26 @@ mod tests {
         udp.check(data).expect("it is right");
         let given = [
             PlaneOptions { interface: Some("eth0".to_owned()), ..udp.clone() },
-            PlaneOptions { queue: Some(0), ..udp.clone() },
-            PlaneOptions { partial_checksums: true, ..udp },
+            PlaneOptions { partial_checksums: true, ..udp.clone() },
+            PlaneOptions { queue: Some(0), ..udp },
         ];
-        let names = ["interface, without virtual_address,", "queue", "partial_checksums"];
+        let names = ["interface, without virtual_address,", "partial_checksums", "queue"];
         for (options, name) in given.into_iter().zip(names) {
-            let refusal = options.check(data).expect_err("it is for AF_XDP");
-            assert_eq!(refusal, format!("{name} is for plane xdp-socket only"));
-            let xdp = PlaneOptions { plane: PlaneKind::XdpSocket, ..options };
-            xdp.check(data).expect("it is right");
-            assert_eq!(xdp.xdp().resolve_wait_ms, 0, "no packet waits for a neighbour");
+            let refusal = options.check(data).expect_err("it is for others");
+            assert!(refusal.starts_with(&format!("{name} is for plane")), "{refusal}");
+            let socket = PlaneOptions { plane: PlaneKind::XdpSocket, ..options.clone() };
+            socket.check(data).expect("it is right");
+            assert_eq!(socket.xdp().resolve_wait_ms, 0, "no packet waits for a neighbour");
+            let xdp = PlaneOptions { plane: PlaneKind::Xdp, ..options };
+            assert_eq!(xdp.check(data).is_ok(), name != "queue");
             for wrong in ["0.0.0.0:1", "127.0.0.1:1", "[::]:1", "[::1]:1"] {
                 let wrong = wrong.parse().expect("it is an address");
+                socket.check(wrong).expect_err("no interface has it");
                 xdp.check(wrong).expect_err("no interface has it");
             }
         }
+        let v6 = "[2001:db8::1]:1".parse().expect("it is an address");
+        let xdp = PlaneOptions { plane: PlaneKind::Xdp, ..PlaneOptions::default() };
+        xdp.check(v6).expect_err("the program knows IPv4 only");
     }
 }

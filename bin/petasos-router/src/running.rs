@@ -9,10 +9,12 @@ use petasos_netio::PacketIo;
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_netio_xdp::{XdpIo, XdpMode};
 use petasos_router_control::{Adjustment, GroupSettings, MemberSettings, Operator, RouterService};
+use petasos_router_xdp::ProgramTier;
 
 use crate::configuration::GroupOptions;
 use crate::listing::Listing;
 use crate::plane_options::{PlaneKind, PlaneOptions};
+use crate::program::Program;
 use crate::said::say;
 use crate::security::SecurityOptions;
 use crate::takeover::Takeover;
@@ -28,6 +30,8 @@ pub struct Group {
     takeover: Option<Takeover>,
     // Ends before its node does, so that no packet comes for members that are told goodbye.
     service: RouterService,
+    // Ends after the plane, which has what it passes on.
+    _program: Option<Program>,
     node: Node,
     listen: SocketAddr,
     /// What packets come and go by, for people.
@@ -45,6 +49,23 @@ impl Group {
     /// A text that says what is wrong, and with which group.
     pub fn start(options: &GroupOptions) -> Result<Group, String> {
         start(options).map_err(|error| format!("group at {}: {error}", options.listen))
+    }
+
+    /// Says whether the host has what the group's plane needs, as far as can be known without taking
+    /// an interface from who has it.
+    ///
+    /// # Errors
+    /// A text that says what is wrong, and with which group.
+    pub fn try_out(options: &GroupOptions) -> Result<(), String> {
+        let (plane, data) = (options.plane(), options.data_address());
+        let tried = match plane.plane {
+            PlaneKind::Udp => Ok(()),
+            PlaneKind::XdpSocket => plane.try_out_socket(data),
+            PlaneKind::Xdp => {
+                options.settings().and_then(|settings| Program::try_out(data, &plane, &settings))
+            }
+        };
+        tried.map_err(|error| format!("group at {}: {error}", options.listen))
     }
 
     /// Its name: where clients attach and workers join.
@@ -193,10 +214,19 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let listen = node.local_address().expect("it listens");
     let data = group.data_address();
     check_address("packets", data, listen, &security)?;
+    let mut program = None;
     let (service, by) = match group.plane().plane {
         PlaneKind::Udp => {
             let service = serve(&node, udp("packets", data)?, (group, listen), settings);
             (service, "udp".to_owned())
+        }
+        PlaneKind::Xdp => {
+            let io = udp("packets", data)?;
+            let (data, sealed) = (io.local_address(), node.is_secured());
+            let attached = Program::attach(data, &group.plane(), &settings, sealed)?;
+            let (by, tier) = (attached.line(), attached.tier());
+            program = Some(attached);
+            (serve_behind(&node, io, (group, listen), settings, tier), by)
         }
         PlaneKind::XdpSocket => {
             let io = xdp(data, &group.plane())?;
@@ -210,7 +240,8 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let takeover = takeover.transpose()?;
     let listing = group.listing()?.map(|settings| Listing::start(settings, listen)).transpose()?;
     let (first, options) = (group.clone(), group.clone());
-    Ok(Group { listing, takeover, service, node, listen, by, first, options })
+    let _program = program;
+    Ok(Group { listing, takeover, service, _program, node, listen, by, first, options })
 }
 
 /// Makes the node a router, with a socket for binds if it has services.
@@ -223,11 +254,32 @@ fn serve(
     let service = if settings.services.is_empty() {
         RouterService::start(node, io, settings)
     } else {
-        let binds = group.binds.unwrap_or(SocketAddr::new(listen.ip(), 0));
-        check_address("binds", binds, listen, &group.security())?;
-        RouterService::start_with_table(node, io, udp("binds", binds)?, settings)
+        RouterService::start_with_table(node, io, bind_io(group, listen)?, settings)
     };
     service.map_err(|error| error.to_string())
+}
+
+/// The same with a program before the plane.
+fn serve_behind(
+    node: &Node,
+    io: UdpIo,
+    (group, listen): (&GroupOptions, SocketAddr),
+    settings: GroupSettings,
+    tier: Box<ProgramTier>,
+) -> Result<RouterService, String> {
+    let binds = match settings.services.is_empty() {
+        true => None,
+        false => Some(bind_io(group, listen)?),
+    };
+    let service = RouterService::start_with_tier(node, io, binds, settings, tier);
+    service.map_err(|error| error.to_string())
+}
+
+/// Where binds come.
+fn bind_io(group: &GroupOptions, listen: SocketAddr) -> Result<UdpIo, String> {
+    let binds = group.binds.unwrap_or(SocketAddr::new(listen.ip(), 0));
+    check_address("binds", binds, listen, &group.security())?;
+    udp("binds", binds)
 }
 
 /// Whether members of a group may send there, and can.

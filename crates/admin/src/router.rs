@@ -24,7 +24,7 @@ mod generated {
         \x04\x08requests\x00\x00\x04\x05\x08rejected\x00\x00\x04\x06\x07waiting\x00\x00\x04\
         \x17petasos.router.v1.Count\x11\x00\x02\x01\x04name\x00\x00\t\x02\x05count\x00\x00\
         \x04$petasos.router.v1.DrainWorkerRequest\x11\x00\x03\x01\x05group\x00\x00\t\x02\x06\
-        worker\x00\x00\r\x03\x04undo\x00\x00\x08\x17petasos.router.v1.Group\x11\x00\x1e\x01\
+        worker\x00\x00\r\x03\x04undo\x00\x00\x08\x17petasos.router.v1.Group\x11\x00\x1f\x01\
         \x05group\x00\x00\t\x02\x04data\x00\x00\t\x03\x05binds\x00\x00\t\x04\x08services\x00\
         \x02\t\x05\rpayload_bytes\x00\x00\r\x06\tis_active\x00\x00\x08\x07\x05epoch\x00\x00\
         \r\x08\x0cepochs_begun\x00\x00\x04\t\x07workers\x00\x00\r\n\x07clients\x00\x00\x04\
@@ -35,30 +35,31 @@ mod generated {
         \x08feedback\x00\x00\x04\x17\x10feedback_dropped\x00\x02\x0b\x05\x18\x06probes\x00\
         \x00\x04\x19\tabandoned\x00\x00\x04\x1a\x08silences\x00\x00\x04\x1b\tejections\x00\
         \x00\x04\x1c\tbacked_up\x00\x00\x04\x1d\x10attaches_refused\x00\x00\x04\x1e\rjoin\
-        s_refused\x00\x00\x04$petasos.router.v1.ListClientsRequest\x11\x00\x03\x01\x05gro\
-        up\x00\x00\t\x02\x05after\x00\x01\r\x03\x0bclients_max\x00\x00\r%petasos.router.v\
-        1.ListClientsResponse\x11\x00\x03\x01\x05group\x00\x00\t\x02\x07clients\x00\x02\x0b\
-        \x04\x03\x08has_more\x00\x00\x08$petasos.router.v1.ListWorkersRequest\x11\x00\x01\
-        \x01\x05group\x00\x00\t%petasos.router.v1.ListWorkersResponse\x11\x00\x02\x01\x05\
-        group\x00\x00\t\x02\x07workers\x00\x02\x0b\x14\x1fpetasos.router.v1.ReloadRequest\
-        \x11\x00\x00\"petasos.router.v1.SetPolicyRequest\x11\x00\x05\x01\x05group\x00\x00\
-        \t\x02\x06policy\x00\x01\t\x03\x05limit\x00\x01\r\x04\x0bwaiting_max\x00\x01\x04\x05\
-        \x0ewaiting_age_us\x00\x01\x04\x1apetasos.router.v1.Settings\x11\x00\x04\x01\x06p\
-        olicy\x00\x00\t\x02\x05limit\x00\x01\r\x03\x0bwaiting_max\x00\x00\x04\x04\x0ewait\
-        ing_age_us\x00\x01\x04\x1fpetasos.router.v1.StatusRequest\x11\x00\x01\x01\x05grou\
-        p\x00\x00\t petasos.router.v1.StatusResponse\x11\x00\x01\x01\x06groups\x00\x02\x0b\
-        \x07\x1epetasos.router.v1.WatchRequest\x11\x00\x02\x01\x05group\x00\x00\t\x02\x0b\
-        interval_ms\x00\x00\r\x1fpetasos.router.v1.WatchResponse\x11\x00\x03\x01\x07time_\
-        ns\x00\x00\x04\x02\x06groups\x00\x02\x0b\x07\x03\x07workers\x00\x02\x0b\x0b$petas\
-        os.router.v1.WeighWorkerRequest\x11\x00\x03\x01\x05group\x00\x00\t\x02\x06worker\x00\
-        \x00\r\x03\x06weight\x00\x00\r\x18petasos.router.v1.Worker\x11\x00\r\x01\x06worke\
-        r\x00\x00\r\x02\x07address\x00\x00\t\x03\x05names\x00\x02\t\x04\x05state\x00\x00\t\
-        \x05\x05bound\x00\x00\r\x06\x05limit\x00\x00\r\x07\x0boutstanding\x00\x00\x04\x08\
-        \x06weight\x00\x00\r\t\nis_primary\x00\x00\x08\n\x0bis_draining\x00\x00\x08\x0b\x05\
-        given\x00\x00\x04\x0c\x07settled\x00\x00\x04\r\x08heard_us\x00\x00\x04\x01\x18pet\
-        asos.router.v1.Router\x11\t\x0bDrainWorker\x06\x03\x00\tListAudit\x01\x02\x04\x0b\
-        ListClients\x08\t\x04\x0bListWorkers\n\x0b\x04\x06Reload\x0c\x03\x00\tSetPolicy\r\
-        \x03\x00\x06Status\x0f\x10\x04\x05Watch\x11\x12\x02\x0bWeighWorker\x13\x03\x00",
+        s_refused\x00\x00\x04\x1f\x07program\x00\x02\x0b\x05$petasos.router.v1.ListClient\
+        sRequest\x11\x00\x03\x01\x05group\x00\x00\t\x02\x05after\x00\x01\r\x03\x0bclients\
+        _max\x00\x00\r%petasos.router.v1.ListClientsResponse\x11\x00\x03\x01\x05group\x00\
+        \x00\t\x02\x07clients\x00\x02\x0b\x04\x03\x08has_more\x00\x00\x08$petasos.router.\
+        v1.ListWorkersRequest\x11\x00\x01\x01\x05group\x00\x00\t%petasos.router.v1.ListWo\
+        rkersResponse\x11\x00\x02\x01\x05group\x00\x00\t\x02\x07workers\x00\x02\x0b\x14\x1f\
+        petasos.router.v1.ReloadRequest\x11\x00\x00\"petasos.router.v1.SetPolicyRequest\x11\
+        \x00\x05\x01\x05group\x00\x00\t\x02\x06policy\x00\x01\t\x03\x05limit\x00\x01\r\x04\
+        \x0bwaiting_max\x00\x01\x04\x05\x0ewaiting_age_us\x00\x01\x04\x1apetasos.router.v\
+        1.Settings\x11\x00\x04\x01\x06policy\x00\x00\t\x02\x05limit\x00\x01\r\x03\x0bwait\
+        ing_max\x00\x00\x04\x04\x0ewaiting_age_us\x00\x01\x04\x1fpetasos.router.v1.Status\
+        Request\x11\x00\x01\x01\x05group\x00\x00\t petasos.router.v1.StatusResponse\x11\x00\
+        \x01\x01\x06groups\x00\x02\x0b\x07\x1epetasos.router.v1.WatchRequest\x11\x00\x02\x01\
+        \x05group\x00\x00\t\x02\x0binterval_ms\x00\x00\r\x1fpetasos.router.v1.WatchRespon\
+        se\x11\x00\x03\x01\x07time_ns\x00\x00\x04\x02\x06groups\x00\x02\x0b\x07\x03\x07wo\
+        rkers\x00\x02\x0b\x0b$petasos.router.v1.WeighWorkerRequest\x11\x00\x03\x01\x05gro\
+        up\x00\x00\t\x02\x06worker\x00\x00\r\x03\x06weight\x00\x00\r\x18petasos.router.v1\
+        .Worker\x11\x00\r\x01\x06worker\x00\x00\r\x02\x07address\x00\x00\t\x03\x05names\x00\
+        \x02\t\x04\x05state\x00\x00\t\x05\x05bound\x00\x00\r\x06\x05limit\x00\x00\r\x07\x0b\
+        outstanding\x00\x00\x04\x08\x06weight\x00\x00\r\t\nis_primary\x00\x00\x08\n\x0bis\
+        _draining\x00\x00\x08\x0b\x05given\x00\x00\x04\x0c\x07settled\x00\x00\x04\r\x08he\
+        ard_us\x00\x00\x04\x01\x18petasos.router.v1.Router\x11\t\x0bDrainWorker\x06\x03\x00\
+        \tListAudit\x01\x02\x04\x0bListClients\x08\t\x04\x0bListWorkers\n\x0b\x04\x06Relo\
+        ad\x0c\x03\x00\tSetPolicy\r\x03\x00\x06Status\x0f\x10\x04\x05Watch\x11\x12\x02\x0b\
+        WeighWorker\x13\x03\x00",
     );
 
     /// What was changed.
@@ -453,20 +454,21 @@ mod generated {
         backed_up: u64,                    // 256
         attaches_refused: u64,             // 264
         joins_refused: u64,                // 272
-        payload_bytes: u32,                // 280
-        epoch: u32,                        // 284
-        workers: u32,                      // 288
-        is_active: bool,                   // 292
-        reserved: [u8; 3],                 // 293
+        program: rt::List<Count>,          // 280
+        payload_bytes: u32,                // 296
+        epoch: u32,                        // 300
+        workers: u32,                      // 304
+        is_active: bool,                   // 308
+        reserved: [u8; 3],                 // 309
     }
 
     rt::message! {
-        Group, GroupMut, GroupMsg, SCHEMA, index 7, bytes 296;
+        Group, GroupMut, GroupMsg, SCHEMA, index 7, bytes 312;
         group: 1, data: 2, binds: 3, services: 4, epochs_begun: 8, clients: 10, connections: 11,
         settings: 12, waiting: 13, waiting_bytes: 14, outstanding: 15, given: 16, waited: 17,
         settled: 18, rejected: 19, turned_away: 20, dropped: 21, feedback: 22, feedback_dropped: 23,
         probes: 24, abandoned: 25, silences: 26, ejections: 27, backed_up: 28, attaches_refused: 29,
-        joins_refused: 30, payload_bytes: 5, epoch: 7, workers: 9, is_active: 6;
+        joins_refused: 30, program: 31, payload_bytes: 5, epoch: 7, workers: 9, is_active: 6;
     }
 
     impl Group {
@@ -688,6 +690,13 @@ mod generated {
         /// `uint64 joins_refused = 30`
         pub fn joins_refused(&self) -> u64 {
             self.joins_refused
+        }
+
+        /// What the program in front of the plane has done (plane `xdp`). None if there is no program.
+        ///
+        /// `repeated Count program = 31`
+        pub fn program(&self) -> &[Count] {
+            &self.program
         }
     }
 
@@ -912,6 +921,12 @@ mod generated {
             message.joins_refused = value;
             self
         }
+
+        /// `repeated Count program = 31`
+        pub fn program_mut(&mut self) -> rt::ListMut<'_, Count> {
+            let (message, arena) = self.0.parts();
+            message.program.edit(arena)
+        }
     }
 
     impl GroupMsg {
@@ -1131,6 +1146,12 @@ mod generated {
             let mut edit = self.0.edit();
             edit.set_joins_refused(value);
             edit
+        }
+
+        /// `repeated Count program = 31`
+        pub fn program_mut(&mut self) -> rt::ListMut<'_, Count> {
+            let (message, arena) = self.0.parts();
+            message.program.edit(arena)
         }
     }
 
@@ -2588,8 +2609,8 @@ mod generated {
         index: 0,
         name: "petasos.router.v1.Router",
         hash: [
-            0xa0, 0x86, 0xf7, 0xd0, 0xe3, 0x36, 0x35, 0x89, 0x2d, 0x2b, 0x1e, 0x86, 0x5f, 0xff,
-            0xca, 0x97,
+            0xe1, 0x9f, 0x5a, 0xe7, 0x06, 0xd8, 0x4b, 0x67, 0x11, 0x59, 0x31, 0x36, 0xa5, 0xa5,
+            0x4b, 0x41,
         ],
         methods: &[
             calls::MethodInfo {

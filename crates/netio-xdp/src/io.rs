@@ -463,6 +463,16 @@ pub(crate) fn find_interface(
 /// Checks what can be checked before anything is attached. Returns the interface's Ethernet
 /// address.
 pub(crate) fn check_interface(interface: &Interface, config: &XdpConfig) -> Result<Mac, XdpError> {
+    let mac = check_link(interface)?;
+    if config.queue >= interface.rx_queues.min(interface.tx_queues) {
+        return Err(XdpError::QueueMissing { queue: config.queue });
+    }
+    crate::config::frame_bytes(config.frame_bytes, interface)?;
+    Ok(mac)
+}
+
+/// Whether frames of Ethernet come and go. Returns the interface's Ethernet address.
+pub(crate) fn check_link(interface: &Interface) -> Result<Mac, XdpError> {
     let name = interface.name.clone();
     if interface.loopback {
         return Err(XdpError::InterfaceUnsuitable { name, kind: "loopback" });
@@ -473,10 +483,6 @@ pub(crate) fn check_interface(interface: &Interface, config: &XdpConfig) -> Resu
     if !interface.up {
         return Err(XdpError::InterfaceDown(name));
     }
-    if config.queue >= interface.rx_queues.min(interface.tx_queues) {
-        return Err(XdpError::QueueMissing { queue: config.queue });
-    }
-    crate::config::frame_bytes(config.frame_bytes, interface)?;
     Ok(mac)
 }
 

@@ -52,7 +52,7 @@ pub use impair::{Impair, ImpairConfig, ImpairError, ImpairStats};
 pub use io::XdpIo;
 pub use mode::{AttachMode, XdpMode};
 pub use object::{BpfLink, BpfObject, BpfProgram, ObjectError, ProgramRun};
-pub use probe::{InterfaceProbe, Probe, check, probe};
+pub use probe::{InterfaceProbe, Probe, check, interface_of, probe};
 pub use socket::{CopyMode, XskSocket};
 pub use stats::XdpStats;
 pub use sys::{RxDesc, RxHalf, SharedWords, TxHalf, wait_for_runs};

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use petasos_netlink::{Interface, Netlink};
 
 use crate::holder::holders;
-use crate::io::{check_address, check_interface, find_interface};
+use crate::io::{check_address, check_interface, check_link, find_interface};
 use crate::program::load;
 use crate::socket::{locked_memory_max, new_socket};
 use crate::{Holder, XdpConfig, XdpError};
@@ -86,6 +86,24 @@ pub fn check(address: IpAddr, config: &XdpConfig) -> Result<(), XdpError> {
     check_interface(&interface, config)?;
     new_socket()?;
     load().map(drop)
+}
+
+/// The name of the interface that has `address`, or of `named` if it has it, and the kind of
+/// virtual device that it is. It is up, and carries frames of Ethernet.
+///
+/// # Errors
+/// See [`XdpError`].
+pub fn interface_of(
+    address: IpAddr,
+    named: Option<&str>,
+) -> Result<(String, Option<String>), XdpError> {
+    check_address(address)?;
+    let open = |error| crate::error::system("open netlink", error);
+    let mut netlink = Netlink::open().map_err(open)?;
+    let config = XdpConfig { interface: named.map(str::to_owned), ..XdpConfig::default() };
+    let interface = find_interface(&mut netlink, address, &config)?;
+    check_link(&interface)?;
+    Ok((interface.name, interface.kind))
 }
 
 fn interfaces() -> Result<Vec<InterfaceProbe>, XdpError> {

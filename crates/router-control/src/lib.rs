@@ -98,7 +98,7 @@ pub use epochs::EpochTimes;
 pub use operator::{Operator, WorkerChange};
 pub use petasos_control::{Active, Cipher};
 pub use petasos_router::{Adjustment, Policy, WorkerState};
-pub use petasos_router_plane::{ClientCounts, PlaneConfig};
+pub use petasos_router_plane::{ClientCounts, PlaneConfig, Tier, TierStats};
 pub use petasos_router_table::{BindServerError, NamesError};
 pub use service::{RouterService, StartError};
 pub use snapshot::{ClientSnapshot, GroupSnapshot, MemberSettings, WorkerSnapshot};

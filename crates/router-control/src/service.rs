@@ -12,7 +12,7 @@ use petasos_control::DataAddress;
 use petasos_endpoint::{Mailbox, Node};
 use petasos_netio::PacketIo;
 use petasos_netio_udp::UdpIo;
-use petasos_router_plane::{Plane, PlaneConfigError};
+use petasos_router_plane::{Plane, PlaneConfigError, Tier};
 use petasos_router_table::{BindServer, BindServerError, NamesError, Table};
 
 use crate::config::GroupSettings;
@@ -63,6 +63,29 @@ pub struct RouterService {
 }
 
 impl RouterService {
+    /// Like [`RouterService::start`] or, with a packet I/O for binds,
+    /// [`RouterService::start_with_table`], with a tier before the plane. Both have the packets of
+    /// one address; the group has no more workers than the tier knows.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start_with_tier(
+        node: &Node,
+        io: impl PacketIo + Send + 'static,
+        bind_io: Option<UdpIo>,
+        mut settings: GroupSettings,
+        tier: Box<dyn Tier>,
+    ) -> Result<RouterService, StartError> {
+        let binds = match bind_io {
+            Some(bind_io) => Some((bind_io, Table::new(&settings.services)?)),
+            None if settings.services.is_empty() => None,
+            None => return Err(StartError::NoBindSocket),
+        };
+        let core = &mut settings.plane.core;
+        core.workers_max = core.workers_max.min(tier.workers_max());
+        RouterService::start_with(node, io, binds, settings, Some(tier))
+    }
+
     /// Makes `node` the router of a group, whose packets come to `io`, any packet I/O that passes
     /// the suite of planes (`petasos-router-conformance`). Its routes must be found at once: the
     /// thread that has the packets asks for them. The group has no table of methods.
@@ -77,7 +100,7 @@ impl RouterService {
         if !settings.services.is_empty() {
             return Err(StartError::NoBindSocket);
         }
-        RouterService::start_with(node, io, None, settings)
+        RouterService::start_with(node, io, None, settings, None)
     }
 
     /// Like [`RouterService::start`], for a group with the table of methods of
@@ -94,7 +117,7 @@ impl RouterService {
         settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
         let table = Table::new(&settings.services)?;
-        RouterService::start_with(node, io, Some((bind_io, table)), settings)
+        RouterService::start_with(node, io, Some((bind_io, table)), settings, None)
     }
 
     fn start_with(
@@ -102,11 +125,15 @@ impl RouterService {
         io: impl PacketIo + Send + 'static,
         binds: Option<(UdpIo, Table)>,
         mut settings: GroupSettings,
+        tier: Option<Box<dyn Tier>>,
     ) -> Result<RouterService, StartError> {
         settings.check()?;
         settings.plane.is_sealed = node.is_secured();
         let data = io.local_address();
-        let plane = Plane::new(&settings.plane, random_seed())?;
+        let mut plane = Plane::new(&settings.plane, random_seed())?;
+        if let Some(tier) = tier {
+            plane.set_tier(tier);
+        }
         let commands = Arc::new(Mailbox::new()?);
         let (replies, refused) = (Arc::new(Replies::default()), Arc::new(Refused::default()));
         let binds = binds.map(|(io, table)| BindServer::start(node, io, table)).transpose()?;

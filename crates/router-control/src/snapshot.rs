@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use petasos_netio::IoStats;
 use petasos_router::{Adjustment, Counts, WorkerState};
-use petasos_router_plane::{ClientCounts, PlaneStats, RejectionStats};
+use petasos_router_plane::{ClientCounts, PlaneStats, RejectionStats, TierStats};
 
 use crate::config::Workers;
 
@@ -18,6 +18,8 @@ pub struct GroupSnapshot {
     pub stats: PlaneStats,
     /// What its packet I/O has done.
     pub io: IoStats,
+    /// What the tier before its plane has done, if it has one.
+    pub tier: Option<TierStats>,
     /// Rejections by code.
     pub rejections: RejectionStats,
     /// Requests that wait.

@@ -39,5 +39,5 @@ pub use clients::{ClientAttached, ClientCounts};
 pub use config::{PlaneConfig, PlaneConfigError};
 pub use members::{MemberJoin, MemberJoined};
 pub use plane::{Plane, TableError};
-pub use stats::{PlaneStats, RejectionStats};
+pub use stats::{PlaneStats, RejectionStats, TierStats};
 pub use tier::{Tier, TierMember, TierPacket};

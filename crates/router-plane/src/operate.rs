@@ -5,7 +5,7 @@ use petasos_router::{Adjustment, ConfigError, WorkerId, WorkerState};
 use crate::clients::ClientCounts;
 use crate::config::waiting_within;
 use crate::plane::Plane;
-use crate::stats::RejectionStats;
+use crate::stats::{RejectionStats, TierStats};
 
 impl Plane {
     /// Goes by other settings from now on. As many requests may wait as there is memory for.
@@ -61,6 +61,11 @@ impl Plane {
     /// What a client has sent, and how many of its requests wait.
     pub fn client(&self, client: u32) -> Option<(ClientCounts, usize)> {
         self.clients.get(client).map(|client| (client.counts, client.waiting))
+    }
+
+    /// What the tier before it has done, if it has one.
+    pub fn tier_stats(&self) -> Option<TierStats> {
+        self.tier.as_ref().map(|tiered| tiered.tier.stats())
     }
 
     /// Rejections by code.

@@ -33,6 +33,29 @@ impl RejectionStats {
 }
 
 petasos_base::counters! {
+    /// What a tier has done. What it has passed on, the plane counts.
+    pub struct TierStats {
+        /// First packets that went to a worker at once.
+        given,
+        /// First packets that were parked.
+        parked,
+        /// Of these, those that went to a worker later.
+        unparked,
+        /// Of these, those that were handed back, since they were too old or nobody was free.
+        returned,
+        /// Feedback that was heeded.
+        feedback,
+        /// First packets that were dropped although their number was taken, since others, at the
+        /// same time, were faster.
+        contended,
+        /// Of all packets, those that were not passed on.
+        taken,
+        /// Of these, those that were sent.
+        sent,
+    }
+}
+
+petasos_base::counters! {
     /// What a plane has dropped, and what it has sent. What becomes of requests that are taken is
     /// in the core's counts.
     pub struct PlaneStats {

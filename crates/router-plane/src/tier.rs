@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 use petasos_base::Time;
 use petasos_router::SharedSlots;
 
+use crate::stats::TierStats;
+
 /// A worker, as a tier has to know it.
 #[derive(Clone, Copy, Debug)]
 pub struct TierMember {
@@ -54,6 +56,8 @@ pub trait Tier: Send {
     fn set_waiting(&mut self, is_waiting: bool);
     /// Asks for the next packet, so that it wakes the plane.
     fn doze(&mut self);
+    /// What it has done.
+    fn stats(&self) -> TierStats;
     /// How many requests wait in the tier.
     fn parked(&self) -> usize;
     /// Takes the request that has waited longest there.

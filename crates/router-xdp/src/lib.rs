@@ -21,7 +21,5 @@ mod program;
 mod tier;
 
 pub use layout::{HEADERS_BYTES, WORKERS_MAX};
-pub use program::{
-    OBJECT, PlaceCounts, PlaceNames, ProgramConfig, ProgramStats, RouterProgram, SECTION,
-};
+pub use program::{OBJECT, PlaceCounts, PlaceNames, ProgramConfig, RouterProgram, SECTION};
 pub use tier::ProgramTier;

@@ -9,7 +9,7 @@ use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_netio_xdp::{
     AttachMode, BpfLink, BpfObject, BpfProgram, ProgramRun, SharedWords, XdpError,
 };
-use petasos_router_plane::TierPacket;
+use petasos_router_plane::{TierPacket, TierStats};
 use petasos_wire::{GIVEN_NUMBERS, SEAL_BYTES, SETTLED_NUMBERS, WorkerCounts};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -44,29 +44,6 @@ pub struct ProgramConfig {
     /// Checksums of UDP are not complete, since a virtual interface of this host has left them to a
     /// device; so they are not heeded, and packets are sent without.
     pub partial_checksums: bool,
-}
-
-petasos_base::counters! {
-    /// What the program has done. What it has passed on, the plane counts.
-    pub struct ProgramStats {
-        /// First packets that went to a worker at once.
-        given,
-        /// First packets that were parked.
-        parked,
-        /// Of these, those that went to a worker later.
-        unparked,
-        /// Of these, those that were handed back, since they were too old or nobody was free.
-        returned,
-        /// Feedback that was heeded.
-        feedback,
-        /// First packets that were dropped although their number was taken, since others, at the
-        /// same time, were faster.
-        contended,
-        /// Of all frames, those that were not passed on.
-        taken,
-        /// Of these, those that were sent.
-        sent,
-    }
 }
 
 /// A worker as the program has to know it.
@@ -167,12 +144,12 @@ impl RouterProgram {
     }
 
     /// What the program has done.
-    pub fn stats(&self) -> ProgramStats {
+    pub fn stats(&self) -> TierStats {
         let sum = |at: usize| {
             let counters = self.counts.words().chunks_exact(COUNT_WORDS).take(PROCESSORS);
             counters.map(|counters| counters[at].load(Ordering::Relaxed)).sum()
         };
-        ProgramStats {
+        TierStats {
             given: sum(0),
             parked: sum(1),
             unparked: sum(2),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use petasos_netio_xdp::wait_for_runs;
 use petasos_router::{SharedCounts, SharedSlots, WorkerCounts};
-use petasos_router_plane::{Tier, TierMember, TierPacket};
+use petasos_router_plane::{Tier, TierMember, TierPacket, TierStats};
 
 use crate::layout::WORKERS_MAX;
 use crate::program::{PlaceCounts, PlaceNames, RouterProgram};
@@ -71,6 +71,10 @@ impl Tier for ProgramTier {
 
     fn doze(&mut self) {
         self.program.doze();
+    }
+
+    fn stats(&self) -> TierStats {
+        self.program.stats()
     }
 
     fn parked(&self) -> usize {

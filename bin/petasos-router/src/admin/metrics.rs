@@ -63,7 +63,7 @@ const OF_GROUPS: [OfGroup; 19] = [
     ("router_epochs_total", "counter", "Epochs that have begun.", |at| at.epoch.1),
 ];
 
-const BY_REASON: [ByReason; 5] = [
+const BY_REASON: [ByReason; 6] = [
     ("router_rejected_total", "code", "Rejections, by the code that clients are told.", |at| {
         at.rejections.iter().collect()
     }),
@@ -81,6 +81,9 @@ const BY_REASON: [ByReason; 5] = [
     }),
     ("router_packet_io_total", "what", "What the plane's packet I/O has done.", |at| {
         at.io.iter().collect()
+    }),
+    ("router_program_total", "what", "What the program before the plane has done.", |at| {
+        view::program(at).collect()
     }),
 ];
 

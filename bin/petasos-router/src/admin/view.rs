@@ -5,7 +5,7 @@ use petasos::message::ListMut;
 use petasos_admin::router as proto;
 use petasos_router::Bound;
 use petasos_router_control::{
-    Adjustment, ClientSnapshot, GroupSnapshot, WorkerSnapshot, WorkerState,
+    Adjustment, ClientSnapshot, GroupSnapshot, TierStats, WorkerSnapshot, WorkerState,
 };
 
 use crate::groups::GroupView;
@@ -45,6 +45,7 @@ pub fn fill_group(view: &GroupView, at: &GroupSnapshot, group: &mut proto::Group
     fill_counts(turned_away(at), &mut group.turned_away_mut());
     fill_counts(dropped(at), &mut group.dropped_mut());
     fill_counts(feedback_dropped(at), &mut group.feedback_dropped_mut());
+    fill_counts(program(at), &mut group.program_mut());
 }
 
 /// Why requests were rejected that had come as far as the queue.
@@ -84,7 +85,12 @@ pub fn feedback_dropped(at: &GroupSnapshot) -> impl Iterator<Item = (&'static st
     .into_iter()
 }
 
-/// All of these, for people.
+/// What the program in front of the plane has done, if there is one.
+pub fn program(at: &GroupSnapshot) -> impl Iterator<Item = (&'static str, u64)> {
+    at.tier.iter().flat_map(TierStats::iter)
+}
+
+/// All of what was turned down, for people.
 pub fn turned_down(at: &GroupSnapshot) -> Vec<(String, u64)> {
     let rejected = at.rejections.iter().map(|(code, count)| (format!("rejected as {code}"), count));
     let packets = dropped(at).map(|(reason, count)| (format!("dropped as {reason}"), count));

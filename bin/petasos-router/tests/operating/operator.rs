@@ -1,6 +1,7 @@
 //! A router with a socket for operators, an operator, and a group that calls.
 
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -231,4 +232,29 @@ impl Drop for End<'_> {
 pub fn pass(answered: &dyn Fn() -> u64, more: u64) {
     let until_then = answered() + more;
     until(|| answered() >= until_then);
+}
+
+pub const GET_METRICS: &str = "GET /metrics HTTP/1.1\r\nHost: petasos\r\n\r\n";
+
+/// Where a router serves its metrics.
+pub fn metrics_of(process: &Process) -> String {
+    let said = process.first.join("\n");
+    let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+    address.expect("it says where").to_owned()
+}
+
+/// What is answered to a request.
+pub fn page(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it is text");
+    text
+}
+
+/// The value of a metric with these labels.
+pub fn value(page: &str, metric: &str) -> f64 {
+    let line = page.lines().find(|line| line.starts_with(metric));
+    let line = line.unwrap_or_else(|| panic!("{metric} is not in {page}"));
+    line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("it has a value")
 }

@@ -1,43 +1,24 @@
 //! What a scraper reads.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-
-use crate::operator::{Router, call_while, pass, until, worker};
-
-fn page(address: &str, request: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.write_all(request.as_bytes()).expect("it listens");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).expect("it is text");
-    text
-}
-
-/// The value of a metric with these labels.
-fn value(page: &str, metric: &str) -> f64 {
-    let line = page.lines().find(|line| line.starts_with(metric));
-    let line = line.unwrap_or_else(|| panic!("{metric} is not in {page}"));
-    line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("it has a value")
-}
+use crate::operator::{
+    GET_METRICS, Router, call_while, metrics_of, page, pass, until, value, worker,
+};
 
 #[test]
 fn a_scraper_reads_what_is_counted_of_groups_and_workers() {
     let router = Router::start("scraped", "", "metrics = \"127.0.0.1:0\"");
-    let said = router.process.first.join("\n");
-    let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-    let address = address.expect("it says where").to_owned();
+    let address = metrics_of(&router.process);
     let target = router.target();
     let _workers = [worker(&target), worker(&target)];
     let operator = router.operator();
     operator.until_workers(2);
     let calls = call_while(&target, |answered| pass(answered, 100));
-    let get = "GET /metrics HTTP/1.1\r\nHost: petasos\r\n\r\n";
     let group = format!("group=\"{}\"", router.group);
     // A page is given again for a while.
     let mut text = String::new();
     let given = format!("petasos_router_given_total{{{group}}} ");
     until(|| {
-        text = page(&address, get);
+        text = page(&address, GET_METRICS);
         value(&text, &given) >= calls as f64
     });
     let of_group = |name: &str| value(&text, &format!("petasos_router_{name}{{{group}}} "));

@@ -1,5 +1,5 @@
 //! Typed calls by way of routers and workers that are processes: while some are killed, and where
-//! the router's packets come and go by AF_XDP.
+//! the router's packets come and go by AF_XDP, or an XDP program gives them to workers.
 
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
@@ -9,6 +9,9 @@ mod cluster;
 mod generated;
 #[path = "../../../../crates/endpoint/tests/routers/namespace.rs"]
 mod namespace;
+#[path = "../operating/operator.rs"]
+#[allow(dead_code, reason = "each test file uses its own part")]
+mod operator;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../support/typed.rs"]
@@ -20,6 +23,7 @@ mod callers;
 mod kills;
 mod listed;
 mod network;
+mod program;
 mod xdp;
 
 /// What the etcd of tests waits with.

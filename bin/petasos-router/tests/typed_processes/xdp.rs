@@ -14,32 +14,53 @@ use crate::network::Network;
 use crate::support::{Process, router};
 use crate::typed::{SERVICE, check, target};
 
-const LISTEN: [&str; 2] = ["--listen", "10.78.0.1:0"];
+pub const LISTEN: [&str; 2] = ["--listen", "10.78.0.1:0"];
 const BY_XDP: [&str; 5] = ["--plane", "xdp-socket", "--interface", "v0", "--partial-checksums"];
+
+/// A plane past the kernel's stack.
+pub struct ByXdp<'a> {
+    /// The router's arguments for it.
+    pub arguments: &'a [&'a str],
+    /// What the router says of it.
+    pub said: &'a str,
+    /// Looks at the router after each thing that happens, while calls go on.
+    pub look: &'a dyn Fn(),
+}
+
+const BY_SOCKET: ByXdp<'static> =
+    ByXdp { arguments: &BY_XDP, said: "xdp-socket on v0 queue 0 (native)", look: &|| {} };
 
 /// Calls go on while a worker is killed and another one comes, and while the router's link is down
 /// for a moment.
-fn calls_go_through(network: &Network, security: &[&str], [of_workers, of_client]: [Place; 2]) {
-    let arguments = [&LISTEN[..], &BY_XDP, &SERVICE, security].concat();
+pub fn calls_go_through(
+    network: &Network,
+    by: &ByXdp<'_>,
+    security: &[&str],
+    [of_workers, of_client]: [Place; 2],
+) {
+    let arguments = [&LISTEN[..], by.arguments, &SERVICE, security].concat();
     let (process, address) = network.router.run(|| router(&arguments));
-    let by = "xdp-socket on v0 queue 0 (native)";
-    assert!(process.ready.contains(by), "{}", process.ready);
+    assert!(process.ready.contains(by.said), "{}", process.ready);
     assert!(has_program(network), "the interface has the program");
     let group = target(&[address]);
     let worker = || network.workers.run(|| worker_at(&group, &of_workers));
     let mut workers = vec![worker(), worker()];
     let seen = network.client.run(|| {
         call_at(&group, &of_client, |until_more| {
-            until_more(100);
+            let more = || {
+                until_more(100);
+                (by.look)();
+            };
+            more();
             workers[0].kill();
-            until_more(100);
+            more();
             workers.push(worker());
-            until_more(100);
+            more();
             network.router.ip("link set v0 down");
             network.router.ip("link set v0 up");
             // The system has forgotten its way to the client.
             network.router.ip("route replace 10.79.0.0/24 via 10.78.0.254");
-            until_more(100);
+            more();
         })
     });
     // Each of three threads has one call under way, at the kill and while nothing gets through.
@@ -48,7 +69,7 @@ fn calls_go_through(network: &Network, security: &[&str], [of_workers, of_client
     assert!(!has_program(network), "the program goes with its process");
 }
 
-fn has_program(network: &Network) -> bool {
+pub fn has_program(network: &Network) -> bool {
     network.router.ip("link show dev v0").contains("xdp")
 }
 
@@ -56,11 +77,16 @@ fn has_program(network: &Network) -> bool {
 fn rt26_calls_go_through_a_router_with_af_xdp_in_plaintext() {
     let Some(network) = Network::new() else { return };
     let [_, workers, client] = Network::addresses().map(|ip| Place { ip, folder: None });
-    calls_go_through(&network, &["--plaintext"], [workers, client]);
+    calls_go_through(&network, &BY_SOCKET, &["--plaintext"], [workers, client]);
 }
 
 #[test]
 fn rt28_calls_go_through_a_router_with_af_xdp_sealed() {
+    sealed_calls_go_through(&BY_SOCKET, "xdp");
+}
+
+/// The folders of certificates begin with `of`.
+pub fn sealed_calls_go_through(by: &ByXdp<'_>, of: &str) {
     let Some(network) = Network::new() else { return };
     let authority = Authority::new("ours");
     let pem = |name: &str, ip: IpAddr| -> Pem {
@@ -71,7 +97,7 @@ fn rt28_calls_go_through_a_router_with_af_xdp_sealed() {
     };
     let ips = Network::addresses();
     let mut folders = ["router", "workers", "client"].into_iter().zip(ips).map(|(name, ip)| {
-        let folder = Folder::new(&format!("xdp-{name}"));
+        let folder = Folder::new(&format!("{of}-{name}"));
         folder.write(&pem(name, ip));
         folder
     });
@@ -82,11 +108,11 @@ fn rt28_calls_go_through_a_router_with_af_xdp_sealed() {
     let tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-ca", authorities];
     let place = |ip, folder: &Folder| Place { ip, folder: Some(folder.path().to_owned()) };
     let places = [place(ips[1], &of_workers), place(ips[2], &of_client)];
-    calls_go_through(&network, &tls, places);
+    calls_go_through(&network, by, &tls, places);
 }
 
 /// What a router with these arguments says before it ends, in the router's namespace.
-fn said(network: &Network, arguments: &[&str]) -> (bool, String) {
+pub fn said(network: &Network, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_petasos-router"));
     command.args(arguments);
     let output = network.router.run(|| command.output()).expect("it starts");

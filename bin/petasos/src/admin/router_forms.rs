@@ -26,6 +26,7 @@ pub fn group_json(group: &proto::Group) -> Value {
         "abandoned": group.abandoned(), "silences": group.silences(),
         "ejections": group.ejections(), "backed_up": group.backed_up(),
         "attaches_refused": group.attaches_refused(), "joins_refused": group.joins_refused(),
+        "program": Some(counts_json(group.program())).filter(|_| !group.program().is_empty()),
     });
     if let (Value::Object(all), Value::Object(counted)) = (&mut all, counted) {
         all.extend(counted);

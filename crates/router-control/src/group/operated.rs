@@ -40,6 +40,7 @@ impl KnownHere {
             counts: *plane.counts(),
             stats: *plane.stats(),
             io: *io,
+            tier: plane.tier_stats(),
             rejections: *plane.rejections(),
             waiting: plane.waiting(),
             waiting_bytes: plane.waiting_bytes(),

@@ -185,6 +185,9 @@ fn group_text(group: &proto::Group) -> String {
         ),
         ("epoch", format!("{}, {} have begun", epoch.0, epoch.1)),
     ]);
+    if !group.program().is_empty() {
+        rows.push(("program", counts_text(group.program())));
+    }
     rows.iter().map(|(name, text)| format!("{name:<13} {text}\n")).collect()
 }
 
@@ -222,4 +225,23 @@ fn client_row(client: &proto::Client) -> Vec<String> {
         client.waiting().to_string(),
         texts(client.names()).join(","),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_program_has_done_is_shown_if_there_is_one() {
+        let mut group = proto::Group::new();
+        assert!(group_json(&group)["program"].is_null());
+        assert!(!group_text(&group).contains("program"), "{}", group_text(&group));
+        for (name, count) in [("given", 7), ("parked", 0), ("taken", 9)] {
+            group.edit().program_mut().add().set_name(name).set_count(count);
+        }
+        let program = json!({ "given": 7, "parked": 0, "taken": 9 });
+        assert_eq!(group_json(&group)["program"], program);
+        let text = group_text(&group);
+        assert!(text.lines().any(|line| line == "program       given 7, taken 9"), "{text}");
+    }
 }
