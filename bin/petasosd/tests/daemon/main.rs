@@ -14,6 +14,7 @@ mod load;
 mod plugins;
 mod process;
 mod processor;
+mod quotas;
 mod remote;
 mod remote_unread;
 mod schemas;

@@ -7,6 +7,7 @@ mod certificates;
 mod flow;
 mod kept;
 mod killed;
+mod limits;
 mod replaced;
 mod retries;
 mod runtimes;
