@@ -27,6 +27,8 @@ mod transports;
 mod transports_changed;
 #[path = "../../../../crates/petasos/tests/servers/until.rs"]
 mod until;
+#[cfg(feature = "wasm")]
+mod wasm;
 
 use std::time::Duration;
 
