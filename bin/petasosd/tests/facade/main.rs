@@ -1,6 +1,7 @@
 //! Generated stubs, unchanged, through the managed service.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod acting;
 mod buffers;
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
