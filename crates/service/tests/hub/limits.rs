@@ -27,7 +27,9 @@ fn d1_more_calls_than_an_application_may_have_are_refused_and_those_that_it_has_
         assert_eq!(world.hub.target(app.number, "greeter").unwrap().0, 0);
     }
     let calls: Vec<_> = ["a", "b", "c"].map(|name| world.call(&mut client, name)).into();
-    (0..3).for_each(|_| drop(world.call(&mut other, "d")));
+    for _ in 0..3 {
+        world.call(&mut other, "d");
+    }
     world.run(&mut [&mut client, &mut other, &mut server]);
     assert_eq!(
         client.ends().iter().map(|end| (end.0, end.1)).collect::<Vec<_>>(),
@@ -68,7 +70,9 @@ fn d1_a_server_is_given_no_more_calls_than_it_may_have() {
     world.hub.serve(server.number, "greeter").unwrap();
     assert_eq!(world.hub.target(client.number, "greeter").unwrap().0, 0);
     for _ in 0..2 {
-        (0..5).for_each(|_| drop(world.call(&mut client, "ann")));
+        for _ in 0..5 {
+            world.call(&mut client, "ann");
+        }
         world.run(&mut [&mut client, &mut server]);
         let ends = client.ends();
         let refused = ends
@@ -116,7 +120,9 @@ fn d3_a_message_that_never_fits_ends_its_call_and_others_go_on() {
     assert_eq!(client.ends().iter().map(|end| (end.0, end.1)).collect::<Vec<_>>(), [(short, 0)]);
     // What fits, but not now, waits.
     let half = "y".repeat(ROOM_BYTES as usize * 6 / 10);
-    (0..2).for_each(|_| drop(call(&mut world, &mut client, &half)));
+    for _ in 0..2 {
+        call(&mut world, &mut client, &half);
+    }
     world.run(&mut [&mut client, &mut server, &mut small]);
     let application = world.hub.application(small.number).unwrap();
     let wanted = application.wants_memory().expect("the second waits");
