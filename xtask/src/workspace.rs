@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::{skips, tools};
 
-/// Policies as WebAssembly modules, which the default build leaves out.
-const WASM: &str = "petasos-plugin/wasm";
+/// Policies as WebAssembly modules, which the default build leaves out, here and in the service.
+const WASM: [&str; 2] = ["petasos-plugin/wasm", "petasosd/wasm"];
 
 /// A backend in a crate of its own that needs a library of the system.
 struct Backend {
@@ -45,7 +45,7 @@ const BACKENDS: [Backend; 2] = [
 
 /// All features that this host can build, as cargo takes them. Each other is a skip.
 pub fn features(root: &Path) -> Result<String, String> {
-    let mut features = vec![WASM.to_owned()];
+    let mut features = WASM.map(str::to_owned).to_vec();
     for Backend { packages, feature, library } in BACKENDS {
         if tools::has_library(library) {
             features.extend(packages.iter().map(|package| format!("{package}/{feature}")));

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use petasos_attach::hello::HANDOVER_VERSION;
 use petasos_attach::reason::RefuseCode;
-use petasos_attach::{Applicant, Listener, Terms};
+use petasos_attach::{Applicant, Listener};
 use petasos_base::sync::Ordering;
 use petasos_base::{Time, random_seed};
 use petasos_service::{Application, ApplicationLimits, Host, SchemaLimits, Schemas};
@@ -284,11 +284,8 @@ impl Daemon {
             let why = "this name is for processes of another user or group";
             return applicant.refuse(RefuseCode::Forbidden, why);
         }
-        let Quota { limits: quota, processor } = self.control.quotas.of(&name);
-        let mut terms = Terms { lanes_max: 1, ..Terms::default() };
-        // One stream does not take all that may be held.
-        let held_bytes_max = quota.held_bytes_max as u64;
-        terms.limits.grant_bytes = terms.limits.grant_bytes.min(held_bytes_max / 4).max(1);
+        let of_name = self.control.quotas.of(&name);
+        let (terms, Quota { limits: quota, processor, .. }) = (of_name.terms(), of_name);
         let (moving, to) = self.runtimes.awaited(&applicant);
         let mut attached = match applicant.accept(&terms) {
             Ok(attached) => attached,

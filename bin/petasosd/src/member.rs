@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 
 use petasos_abi::Descriptor;
 use petasos_attach::ask::{Ask, NotDone};
-use petasos_attach::reason::Text;
-use petasos_attach::{Attached, Credentials, Event, Lane, LaneError, PushError};
+use petasos_attach::reason::{NoExtent, Text};
+use petasos_attach::{Attached, ChangeError, Credentials, Event, Lane, LaneError, PushError};
 use petasos_base::Time;
 use petasos_engine::Application as Number;
-use petasos_service::{BindError, Digest, Hub, HubError, Memory};
+use petasos_service::{Application, BindError, Digest, Hub, HubError, Memory};
 use petasos_shm::{HeapKind, Outside, OwnedHeap};
 
 use crate::common::Common;
@@ -254,14 +254,8 @@ impl Member {
 
     fn tell_lane(&mut self, hub: &mut Hub<Heaps>) -> Result<bool, String> {
         let Some(application) = hub.application(self.number) else { return Ok(false) };
-        if let Some(bytes) = application.wants_memory() {
-            // Without more, messages wait until the application releases others.
-            let grown = application.memory().0.grow(HeapKind::Receive, bytes.max(GROW_BYTES));
-            if let Ok(extent) = grown {
-                application.add_memory(extent.offset, extent.bytes);
-            }
-        }
-        let mut has_told = false;
+        let wanted = application.wants_memory();
+        let mut has_told = wanted.is_some_and(|bytes| grow(application, bytes));
         self.is_backed_up = false;
         while let Some(next) = application.peek_descriptor() {
             match self.lane.push(next) {
@@ -362,6 +356,25 @@ impl Member {
         self.ports.push((address, taken.into_file()));
         Ok(address.port().into())
     }
+}
+
+/// Lets an application receive more at a time, if it may. Says whether calls may end since it may
+/// not.
+fn grow(application: &mut Application<Heaps>, bytes: u64) -> bool {
+    let mut make = |bytes| application.memory().0.grow(HeapKind::Receive, bytes);
+    let is_refused = |made: &Result<_, ChangeError>| {
+        matches!(made, Err(ChangeError::NoExtent(NoExtent::Quota | NoExtent::Room)))
+    };
+    let mut made = make(bytes.max(GROW_BYTES));
+    if is_refused(&made) {
+        made = make(bytes);
+    }
+    let is_refused = is_refused(&made);
+    if let Ok(extent) = made {
+        application.add_memory(extent.offset, extent.bytes);
+    }
+    // Otherwise there may be some later.
+    is_refused && application.refuse_memory(bytes)
 }
 
 /// Why an application does not get what it asks for.

@@ -4,14 +4,22 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use petasos_admin as proto;
+use petasos_attach::Terms;
+use petasos_attach::hello::Limits;
 use petasos_service::ApplicationLimits;
 use thiserror::Error;
 
+use crate::member::GROW_BYTES;
 use crate::policies::NAME_BYTES_MAX;
 use crate::processor::Share;
 
 /// The most names with quotas of their own.
 const NAMES_MAX: usize = 1024;
+
+/// The least bytes of a heap: what an application gets at first.
+const HEAP_BYTES_MIN: u64 = GROW_BYTES;
+/// The most: a heap's range. What was given up is charged, so the range has room for a quota.
+const HEAP_BYTES_MAX: u64 = 1 << 34;
 
 /// A quota that cannot be. The operator's fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -23,8 +31,51 @@ pub struct WrongQuota(String);
 pub struct Quota {
     /// At a time.
     pub limits: ApplicationLimits,
+    /// Ever.
+    pub heaps: HeapQuotas,
     /// Of a processor, over time; all, if there is none.
     pub processor: Option<Share>,
+}
+
+/// How large an application's heaps may become, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeapQuotas {
+    /// What it sends from.
+    pub send: usize,
+    /// What it receives in.
+    pub receive: usize,
+}
+
+impl Default for HeapQuotas {
+    fn default() -> HeapQuotas {
+        HeapQuotas::from(&Limits::default())
+    }
+}
+
+impl From<&Limits> for HeapQuotas {
+    fn from(limits: &Limits) -> HeapQuotas {
+        let [send, receive] = [limits.send, limits.receive].map(|heap| heap.quota_bytes as usize);
+        HeapQuotas { send, receive }
+    }
+}
+
+impl Quota {
+    /// On what terms an application with this quota is taken.
+    pub fn terms(&self) -> Terms {
+        let Quota { limits, heaps, .. } = self;
+        let mut terms = Terms { lanes_max: 1, ..Terms::default() };
+        let its = &mut terms.limits;
+        (its.send.range_bytes, its.receive.range_bytes) = (HEAP_BYTES_MAX, HEAP_BYTES_MAX);
+        its.send.quota_bytes = heaps.send as u64;
+        its.receive.quota_bytes = heaps.receive as u64;
+        // A library that knows the limit waits, instead of being refused.
+        let calls_max = limits.calls_max.min(limits.items_max);
+        its.calls_max = u32::try_from(calls_max).expect("the range of calls has such numbers");
+        // One stream does not take all that may be held, or received.
+        let stream_bytes = limits.held_bytes_max.min(heaps.receive) as u64 / 4;
+        its.grant_bytes = its.grant_bytes.min(stream_bytes).max(1);
+        terms
+    }
 }
 
 /// What applications get that attach.
@@ -53,7 +104,7 @@ impl Quotas {
     pub fn set(&mut self, quota: &proto::Quota) -> Result<(), WrongQuota> {
         let name = quota.application();
         let mut set = self.of(name);
-        apply(&mut set.limits, quota)?;
+        apply(&mut set, quota)?;
         if let Some(percent) = quota.processor_percent() {
             let share = Share::new(percent);
             set.processor = share.map_err(|error| WrongQuota(error.to_string()))?;
@@ -82,8 +133,10 @@ impl Quotas {
     }
 }
 
-fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), WrongQuota> {
-    let fields: [(&str, Option<u64>, &mut usize, RangeInclusive<u64>); 5] = [
+fn apply(set: &mut Quota, quota: &proto::Quota) -> Result<(), WrongQuota> {
+    let (limits, heaps) = (&mut set.limits, &mut set.heaps);
+    let heap_bytes = HEAP_BYTES_MIN..=HEAP_BYTES_MAX;
+    let fields: [(&str, Option<u64>, &mut usize, RangeInclusive<u64>); 8] = [
         ("items_max", quota.items_max(), &mut limits.items_max, 1..=1 << 20),
         (
             "message_bytes_max",
@@ -99,6 +152,9 @@ fn apply(limits: &mut ApplicationLimits, quota: &proto::Quota) -> Result<(), Wro
         ),
         ("held_bytes_max", quota.held_bytes_max(), &mut limits.held_bytes_max, 1 << 10..=1 << 36),
         ("descriptors_max", quota.descriptors_max(), &mut limits.descriptors_max, 1..=1 << 20),
+        ("calls_max", quota.calls_max(), &mut limits.calls_max, 1..=1 << 20),
+        ("send_heap_bytes", quota.send_heap_bytes(), &mut heaps.send, heap_bytes.clone()),
+        ("receive_heap_bytes", quota.receive_heap_bytes(), &mut heaps.receive, heap_bytes),
     ];
     for (name, value, field, range) in fields {
         let Some(value) = value else { continue };
@@ -123,6 +179,61 @@ mod tests {
         let mut quota = proto::Quota::new();
         quota.edit().set_application(name).set_items_max(items);
         quota
+    }
+
+    #[test]
+    fn heaps_and_calls_are_what_an_application_is_told() {
+        let mut quotas = Quotas::default();
+        let before = Terms { lanes_max: 1, ..Terms::default() };
+        assert_eq!(quotas.of("shop").terms(), before, "nothing is set");
+        let mut set = |edit: &dyn Fn(&mut proto::QuotaMut<'_>)| {
+            let mut quota = proto::Quota::new();
+            let mut mut_quota = quota.edit();
+            mut_quota.set_application("shop");
+            edit(&mut mut_quota);
+            let done = quotas.set(&quota);
+            done.map(|()| quotas.of("shop").terms()).map_err(|error| error.to_string())
+        };
+        let terms = set(&|quota| {
+            quota.set_calls_max(7).set_send_heap_bytes(1 << 20).set_receive_heap_bytes(2 << 20);
+        });
+        let limits = terms.as_ref().expect("in range").limits;
+        assert_eq!((limits.send.quota_bytes, limits.receive.quota_bytes), (1 << 20, 2 << 20));
+        assert_eq!((limits.calls_max, limits.grant_bytes), (7, 1 << 19));
+        assert!(terms.is_ok_and(|terms| terms.is_possible()));
+        // Where fewer items are let in, no more calls are.
+        let fewer = set(&|quota| {
+            quota.set_items_max(3);
+        });
+        assert_eq!(fewer.map(|terms| terms.limits.calls_max), Ok(3));
+        for (wrong, why) in [
+            (
+                set(&|quota| {
+                    quota.set_calls_max(0);
+                }),
+                "calls_max is 1 to 1048576",
+            ),
+            (
+                set(&|quota| {
+                    quota.set_send_heap_bytes((1 << 20) - 1);
+                }),
+                "send_heap_bytes is 1048576 to 17179869184, and not 1048575",
+            ),
+            (
+                set(&|quota| {
+                    quota.set_receive_heap_bytes(u64::MAX);
+                }),
+                "receive_heap_bytes is 1048576 to 17179869184",
+            ),
+        ] {
+            let error = wrong.expect_err("out of range");
+            assert!(error.starts_with(why), "{error}");
+        }
+        let most = set(&|quota| {
+            quota.set_calls_max(1 << 20).set_items_max(1 << 20);
+            quota.set_send_heap_bytes(1 << 34).set_receive_heap_bytes(1 << 34);
+        });
+        assert!(most.is_ok_and(|terms| terms.is_possible()));
     }
 
     fn items(quotas: &Quotas, name: &str) -> usize {

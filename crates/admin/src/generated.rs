@@ -95,42 +95,44 @@ mod generated {
         rsion\x00\x00\r\x04\x08policies\x00\x00\r\x05\x07engines\x00\x00\r\x17petasos.adm\
         in.v1.Policy\x10\x00\x06\x01\x02id\x00\x00\x04\x02\x0bapplication\x00\x00\t\x03\x04\
         kind\x00\x00\t\x04\rconfiguration\x00\x00\t\x05\tdatapaths\x00\x00\r\x06\x06budge\
-        t\x00\x01\x0b\x08\x16petasos.admin.v1.Quota\x10\x00\x07\x01\x0bapplication\x00\x00\
-        \t\x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\x00\x01\x04\x04\x12metadat\
-        a_bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\
-        \x01\x04\x07\x11processor_percent\x00\x01\x01\x17petasos.admin.v1.Reload\x10\x00\x00\
-        \x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\x04\x1cpetasos.ad\
-        min.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.R\
-        emoveRuntime\x10\x00\x01\x01\x02id\x00\x00\r\x18petasos.admin.v1.Runtime\x10\x00\x07\
-        \x01\x02id\x00\x00\r\x02\x0cdedicated_to\x00\x00\t\x03\x03cpu\x00\x01\r\x04\x0cap\
-        plications\x00\x00\r\x05\x05calls\x00\x00\x04\x06\nis_leaving\x00\x00\x08\x07\x0c\
-        processor_ns\x00\x01\x04\x1apetasos.admin.v1.SetBudget\x10\x00\x02\x01\x02id\x00\x00\
-        \x04\x02\x06budget\x00\x01\x0b\x08\x19petasos.admin.v1.SetQuota\x10\x00\x01\x01\x05\
-        quota\x00\x01\x0b8\x1dpetasos.admin.v1.StatsRequest\x10\x00\x01\x01\x0bapplicatio\
-        n\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\x00\x05\x01\x07time_ns\x00\x00\x04\
-        \x02\x0capplications\x00\x02\x0b\x03\x03\x10methods_left_out\x00\x00\x04\x04\x11a\
-        pplications_gone\x00\x00\x04\x05\x04gone\x00\x02\x0b\t\x15petasos.admin.v1.Step\x10\
-        \x01\x04what\x15\x01\rattach_engine\x00\x05\x00\x0b\x04\x02\rdetach_engine\x00\x05\
-        \x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b3\x04\x10configure_engine\x00\x05\x00\
-        \x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0bF\x06\nadd_policy\x00\x05\x00\x0b\x00\
-        \x07\rremove_policy\x00\x05\x00\x0b:\x08\x10configure_policy\x00\x05\x00\x0b\x0e\t\
-        \x06reload\x00\x05\x00\x0b9\n\tset_quota\x00\x05\x00\x0b?\x0b\x0cremove_quota\x00\
-        \x05\x00\x0b;\x0c\x0bload_schema\x00\x05\x00\x0b1\r\x0cevict_schema\x00\x05\x00\x0b\
-        \x15\x0e\x13configure_transport\x00\x05\x00\x0b\x0f\x0f\nset_budget\x00\x05\x00\x0b\
-        >\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\x0eremove_runtime\x00\x05\x00\x0b<\x12\
-        \x0bpin_runtime\x00\x05\x00\x0b5\x13\x10move_application\x00\x05\x00\x0b2\x14\x0b\
-        load_plugin\x00\x05\x00\x0b0\x15\runload_plugin\x00\x05\x00\x0bE\x1cpetasos.admin\
-        .v1.UndoRequest\x10\x00\x01\x01\x05chain\x00\x00\x04\x1dpetasos.admin.v1.UndoResp\
-        onse\x10\x00\x02\x01\x04left\x00\x00\r\x02\nnot_undone\x00\x02\t\x1dpetasos.admin\
-        .v1.UnloadPlugin\x10\x00\x01\x01\x04name\x00\x00\t\x1epetasos.admin.v1.UpgradeEng\
-        ine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13%petasos.admin.v1.WatchOverviewReque\
-        st\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11audit_entries_max\x00\x00\r\"p\
-        etasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05stats\x00\x01\x0b@\x02\x0bin\
-        terval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x10\x06Change\n\x0b\x00\tGe\
-        tSchema\x16\x17\x04\x0cGetTransport\x18\x19\x04\x10ListApplications\x1e\x1f\x04\t\
-        ListAudit !\x04\rListDatapaths\"#\x04\tListKinds$%\x04\x0bListPlugins&\'\x04\x0cL\
-        istPolicies()\x04\nListQuotas*+\x04\x0cListRuntimes,-\x04\x0bListSchemas./\x04\x05\
-        Stats@A\x04\x04UndoCD\x00\rWatchOverviewG4\x02\nWatchStatsHA\x02",
+        t\x00\x01\x0b\x08\x16petasos.admin.v1.Quota\x10\x00\n\x01\x0bapplication\x00\x00\t\
+        \x02\titems_max\x00\x01\x04\x03\x11message_bytes_max\x00\x01\x04\x04\x12metadata_\
+        bytes_max\x00\x01\x04\x05\x0eheld_bytes_max\x00\x01\x04\x06\x0fdescriptors_max\x00\
+        \x01\x04\x07\x11processor_percent\x00\x01\x01\x08\tcalls_max\x00\x01\x04\t\x0fsen\
+        d_heap_bytes\x00\x01\x04\n\x12receive_heap_bytes\x00\x01\x04\x17petasos.admin.v1.\
+        Reload\x10\x00\x00\x1dpetasos.admin.v1.RemovePolicy\x10\x00\x01\x01\x02id\x00\x00\
+        \x04\x1cpetasos.admin.v1.RemoveQuota\x10\x00\x01\x01\x0bapplication\x00\x00\t\x1e\
+        petasos.admin.v1.RemoveRuntime\x10\x00\x01\x01\x02id\x00\x00\r\x18petasos.admin.v\
+        1.Runtime\x10\x00\x07\x01\x02id\x00\x00\r\x02\x0cdedicated_to\x00\x00\t\x03\x03cp\
+        u\x00\x01\r\x04\x0capplications\x00\x00\r\x05\x05calls\x00\x00\x04\x06\nis_leavin\
+        g\x00\x00\x08\x07\x0cprocessor_ns\x00\x01\x04\x1apetasos.admin.v1.SetBudget\x10\x00\
+        \x02\x01\x02id\x00\x00\x04\x02\x06budget\x00\x01\x0b\x08\x19petasos.admin.v1.SetQ\
+        uota\x10\x00\x01\x01\x05quota\x00\x01\x0b8\x1dpetasos.admin.v1.StatsRequest\x10\x00\
+        \x01\x01\x0bapplication\x00\x00\t\x1epetasos.admin.v1.StatsResponse\x10\x00\x05\x01\
+        \x07time_ns\x00\x00\x04\x02\x0capplications\x00\x02\x0b\x03\x03\x10methods_left_o\
+        ut\x00\x00\x04\x04\x11applications_gone\x00\x00\x04\x05\x04gone\x00\x02\x0b\t\x15\
+        petasos.admin.v1.Step\x10\x01\x04what\x15\x01\rattach_engine\x00\x05\x00\x0b\x04\x02\
+        \rdetach_engine\x00\x05\x00\x0b\x11\x03\x0bmove_engine\x00\x05\x00\x0b3\x04\x10co\
+        nfigure_engine\x00\x05\x00\x0b\r\x05\x0eupgrade_engine\x00\x05\x00\x0bF\x06\nadd_\
+        policy\x00\x05\x00\x0b\x00\x07\rremove_policy\x00\x05\x00\x0b:\x08\x10configure_p\
+        olicy\x00\x05\x00\x0b\x0e\t\x06reload\x00\x05\x00\x0b9\n\tset_quota\x00\x05\x00\x0b\
+        ?\x0b\x0cremove_quota\x00\x05\x00\x0b;\x0c\x0bload_schema\x00\x05\x00\x0b1\r\x0ce\
+        vict_schema\x00\x05\x00\x0b\x15\x0e\x13configure_transport\x00\x05\x00\x0b\x0f\x0f\
+        \nset_budget\x00\x05\x00\x0b>\x10\x0badd_runtime\x00\x05\x00\x0b\x01\x11\x0eremov\
+        e_runtime\x00\x05\x00\x0b<\x12\x0bpin_runtime\x00\x05\x00\x0b5\x13\x10move_applic\
+        ation\x00\x05\x00\x0b2\x14\x0bload_plugin\x00\x05\x00\x0b0\x15\runload_plugin\x00\
+        \x05\x00\x0bE\x1cpetasos.admin.v1.UndoRequest\x10\x00\x01\x01\x05chain\x00\x00\x04\
+        \x1dpetasos.admin.v1.UndoResponse\x10\x00\x02\x01\x04left\x00\x00\r\x02\nnot_undo\
+        ne\x00\x02\t\x1dpetasos.admin.v1.UnloadPlugin\x10\x00\x01\x01\x04name\x00\x00\t\x1e\
+        petasos.admin.v1.UpgradeEngine\x10\x00\x01\x01\x06engine\x00\x01\x0b\x13%petasos.\
+        admin.v1.WatchOverviewRequest\x10\x00\x02\x01\x0binterval_ms\x00\x00\r\x02\x11aud\
+        it_entries_max\x00\x00\r\"petasos.admin.v1.WatchStatsRequest\x10\x00\x02\x01\x05s\
+        tats\x00\x01\x0b@\x02\x0binterval_ms\x00\x00\r\x01\x16petasos.admin.v1.Admin\x10\x10\
+        \x06Change\n\x0b\x00\tGetSchema\x16\x17\x04\x0cGetTransport\x18\x19\x04\x10ListAp\
+        plications\x1e\x1f\x04\tListAudit !\x04\rListDatapaths\"#\x04\tListKinds$%\x04\x0b\
+        ListPlugins&\'\x04\x0cListPolicies()\x04\nListQuotas*+\x04\x0cListRuntimes,-\x04\x0b\
+        ListSchemas./\x04\x05Stats@A\x04\x04UndoCD\x00\rWatchOverviewG4\x02\nWatchStatsHA\
+        \x02",
     );
 
     /// Adds a policy to the rule set, and places engines of it in the datapaths that are there.
@@ -5627,22 +5629,26 @@ mod generated {
     /// What an application may have at a time.
     #[repr(C)]
     pub struct Quota {
-        unknown: rt::Unknown,      //  0
-        application: rt::Text,     //  8
-        items_max: u64,            // 24
-        message_bytes_max: u64,    // 32
-        metadata_bytes_max: u64,   // 40
-        held_bytes_max: u64,       // 48
-        descriptors_max: u64,      // 56
-        processor_percent: f64,    // 64
-        presence: rt::Presence<1>, // 72
-        reserved: [u8; 4],         // 76
+        unknown: rt::Unknown,      //   0
+        application: rt::Text,     //   8
+        items_max: u64,            //  24
+        message_bytes_max: u64,    //  32
+        metadata_bytes_max: u64,   //  40
+        held_bytes_max: u64,       //  48
+        descriptors_max: u64,      //  56
+        processor_percent: f64,    //  64
+        calls_max: u64,            //  72
+        send_heap_bytes: u64,      //  80
+        receive_heap_bytes: u64,   //  88
+        presence: rt::Presence<1>, //  96
+        reserved: [u8; 4],         // 100
     }
 
     rt::message! {
-        Quota, QuotaMut, QuotaMsg, SCHEMA, index 56, bytes 80;
+        Quota, QuotaMut, QuotaMsg, SCHEMA, index 56, bytes 104;
         application: 1, items_max: 2, message_bytes_max: 3, metadata_bytes_max: 4,
-        held_bytes_max: 5, descriptors_max: 6, processor_percent: 7;
+        held_bytes_max: 5, descriptors_max: 6, processor_percent: 7, calls_max: 8,
+        send_heap_bytes: 9, receive_heap_bytes: 10;
     }
 
     impl Quota {
@@ -5728,6 +5734,42 @@ mod generated {
         /// Whether `optional double processor_percent = 7` is present.
         pub fn has_processor_percent(&self) -> bool {
             self.presence.has(5)
+        }
+
+        /// Calls that it has begun and that have not ended; those that it was given likewise.
+        ///
+        /// `optional uint64 calls_max = 8`
+        pub fn calls_max(&self) -> Option<u64> {
+            self.presence.has(6).then_some(self.calls_max)
+        }
+
+        /// Whether `optional uint64 calls_max = 8` is present.
+        pub fn has_calls_max(&self) -> bool {
+            self.presence.has(6)
+        }
+
+        /// Bytes of its send heap: all extents that it ever has.
+        ///
+        /// `optional uint64 send_heap_bytes = 9`
+        pub fn send_heap_bytes(&self) -> Option<u64> {
+            self.presence.has(7).then_some(self.send_heap_bytes)
+        }
+
+        /// Whether `optional uint64 send_heap_bytes = 9` is present.
+        pub fn has_send_heap_bytes(&self) -> bool {
+            self.presence.has(7)
+        }
+
+        /// Bytes of its receive heap, likewise.
+        ///
+        /// `optional uint64 receive_heap_bytes = 10`
+        pub fn receive_heap_bytes(&self) -> Option<u64> {
+            self.presence.has(8).then_some(self.receive_heap_bytes)
+        }
+
+        /// Whether `optional uint64 receive_heap_bytes = 10` is present.
+        pub fn has_receive_heap_bytes(&self) -> bool {
+            self.presence.has(8)
         }
     }
 
@@ -5837,6 +5879,54 @@ mod generated {
             message.processor_percent = 0.0;
             self
         }
+
+        /// `optional uint64 calls_max = 8`
+        pub fn set_calls_max(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(6);
+            message.calls_max = value;
+            self
+        }
+
+        /// Makes `optional uint64 calls_max = 8` absent.
+        pub fn clear_calls_max(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(6);
+            message.calls_max = 0;
+            self
+        }
+
+        /// `optional uint64 send_heap_bytes = 9`
+        pub fn set_send_heap_bytes(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(7);
+            message.send_heap_bytes = value;
+            self
+        }
+
+        /// Makes `optional uint64 send_heap_bytes = 9` absent.
+        pub fn clear_send_heap_bytes(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(7);
+            message.send_heap_bytes = 0;
+            self
+        }
+
+        /// `optional uint64 receive_heap_bytes = 10`
+        pub fn set_receive_heap_bytes(&mut self, value: u64) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.set(8);
+            message.receive_heap_bytes = value;
+            self
+        }
+
+        /// Makes `optional uint64 receive_heap_bytes = 10` absent.
+        pub fn clear_receive_heap_bytes(&mut self) -> &mut Self {
+            let (message, _) = self.0.parts();
+            message.presence.clear(8);
+            message.receive_heap_bytes = 0;
+            self
+        }
     }
 
     impl QuotaMsg {
@@ -5928,6 +6018,48 @@ mod generated {
         pub fn clear_processor_percent(&mut self) -> QuotaMut<'_> {
             let mut edit = self.0.edit();
             edit.clear_processor_percent();
+            edit
+        }
+
+        /// `optional uint64 calls_max = 8`
+        pub fn set_calls_max(&mut self, value: u64) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_calls_max(value);
+            edit
+        }
+
+        /// Makes `optional uint64 calls_max = 8` absent.
+        pub fn clear_calls_max(&mut self) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_calls_max();
+            edit
+        }
+
+        /// `optional uint64 send_heap_bytes = 9`
+        pub fn set_send_heap_bytes(&mut self, value: u64) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_send_heap_bytes(value);
+            edit
+        }
+
+        /// Makes `optional uint64 send_heap_bytes = 9` absent.
+        pub fn clear_send_heap_bytes(&mut self) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_send_heap_bytes();
+            edit
+        }
+
+        /// `optional uint64 receive_heap_bytes = 10`
+        pub fn set_receive_heap_bytes(&mut self, value: u64) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.set_receive_heap_bytes(value);
+            edit
+        }
+
+        /// Makes `optional uint64 receive_heap_bytes = 10` absent.
+        pub fn clear_receive_heap_bytes(&mut self) -> QuotaMut<'_> {
+            let mut edit = self.0.edit();
+            edit.clear_receive_heap_bytes();
             edit
         }
     }
@@ -7854,8 +7986,8 @@ mod generated {
         index: 0,
         name: "petasos.admin.v1.Admin",
         hash: [
-            0x55, 0x9f, 0x49, 0xd0, 0x2f, 0x2a, 0xfe, 0x9f, 0x6d, 0xea, 0x91, 0x92, 0xe5, 0x0d,
-            0x6c, 0xa8,
+            0xfa, 0xad, 0xf7, 0x29, 0x83, 0x78, 0xec, 0x90, 0xaf, 0x0e, 0xbb, 0x27, 0xab, 0xa0,
+            0x7d, 0x59,
         ],
         methods: &[
             calls::MethodInfo {

@@ -17,6 +17,7 @@ use crate::flow::Flow;
 use crate::host::Host;
 use crate::known::Known;
 use crate::limits::ApplicationLimits;
+use crate::memory::Room;
 use crate::numbers::CallNumbers;
 use crate::peers::Policed;
 use crate::remote_calls::RemoteCall;
@@ -158,12 +159,14 @@ pub struct Application<M> {
     pub(crate) by_number: CallNumbers,
     /// Calls that the application has begun, and those that the service has.
     pub(crate) counts: [u64; 2],
+    /// How many of them have not ended, and were not cancelled by the application.
+    pub(crate) open: [usize; 2],
     pub(crate) descriptors: VecDeque<Descriptor>,
     pub(crate) released: Released,
     /// Places of its messages whose leaves are read where they lie.
     pub(crate) lent: Loans,
-    /// Of the message that waits for room in the receive heap.
-    pub(crate) wanted_bytes: u64,
+    /// In the receive heap.
+    pub(crate) room: Room,
     pub(crate) stats: Stats,
     /// What turns that were metered took for it.
     pub(crate) processor_ns: u64,
@@ -188,12 +191,7 @@ impl<M: Memory> Application<M> {
     ) -> Application<M> {
         assert_eq!(memory.send().kind(), petasos_shm::HeapKind::Send);
         assert_eq!(memory.receive().kind(), petasos_shm::HeapKind::Receive);
-        let mut blocks = Blocks::new();
-        memory
-            .receive()
-            .extents()
-            .iter()
-            .for_each(|extent| blocks.add(extent.offset, extent.bytes));
+        let (blocks, room) = Room::of(memory.receive());
         let name: Arc<str> = name.into();
         Application {
             number,
@@ -221,10 +219,11 @@ impl<M: Memory> Application<M> {
             calls: Vec::new(),
             by_number: CallNumbers::default(),
             counts: [0; 2],
+            open: [0; 2],
             descriptors: VecDeque::new(),
             released: Released::new(),
             lent: Loans::new(|| {}),
-            wanted_bytes: 0,
+            room,
             stats: Stats::default(),
             processor_ns: 0,
             given: Vec::new(),
@@ -245,18 +244,6 @@ impl<M: Memory> Application<M> {
     /// Its heaps.
     pub fn memory(&mut self) -> &mut M {
         &mut self.memory
-    }
-
-    /// Its receive heap has got another extent.
-    pub fn add_memory(&mut self, offset: u64, bytes: u64) {
-        self.blocks.add(offset, bytes);
-    }
-
-    /// How much memory to receive in would let a message through that waits, if one does. Asked for
-    /// once for each time that one has to wait.
-    pub fn wants_memory(&mut self) -> Option<u64> {
-        let bytes = std::mem::take(&mut self.wanted_bytes);
-        (bytes > 0).then_some(bytes)
     }
 
     /// Binds a service that it calls or serves: gives the number that its descriptors name.
@@ -309,7 +296,13 @@ impl<M: Memory> Application<M> {
 
     /// Whether the application can be given another call.
     pub(crate) fn takes_calls(&self) -> bool {
-        self.holds_less() && self.datapath.has_room()
+        self.has_call_left(Side::Service) && self.holds_less() && self.datapath.has_room()
+    }
+
+    /// Whether the application, or the service, may begin another call.
+    #[inline]
+    pub(crate) fn has_call_left(&self, side: Side) -> bool {
+        self.open[side as usize] < self.limits.calls_max
     }
 
     fn is_below(&self, direction: Direction) -> bool {
@@ -381,6 +374,7 @@ impl<M: Memory> Application<M> {
         if known.method.of(&self.bindings).is_stream {
             known.flow = Some(Box::new(Flow::new(self.limits.grant_bytes)));
         }
+        self.open[known.number.begun_by() as usize] += 1;
         let index = known.id.index as usize;
         if self.calls.len() <= index {
             self.calls.resize_with(index + 1, || None);
@@ -403,6 +397,9 @@ impl<M: Memory> Application<M> {
         };
         let mut known = place.take().expect("it was just found");
         self.by_number.remove(known.number);
+        if !known.is_cancelled {
+            self.open[known.number.begun_by() as usize] -= 1;
+        }
         known.give_up(&mut self.stats, known.method.of(&self.bindings));
     }
 

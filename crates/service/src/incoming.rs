@@ -89,6 +89,7 @@ impl<M: Memory> Application<M> {
                 Ok(())
             }
             Descriptor::Cancel { call } => {
+                self.note_cancelled(call);
                 self.pass(call, ItemKind::Cancel, now);
                 Ok(())
             }
@@ -165,8 +166,11 @@ impl<M: Memory> Application<M> {
             // Nobody has proved who serves.
             identity: None,
         };
-        let full = |_| Status::resource_exhausted("the application has as many calls as it may");
-        let id = self.datapath.begin(call).map_err(full)?;
+        let full = || Status::resource_exhausted("the application has as many calls as it may");
+        if !self.has_call_left(Side::Application) {
+            return Err(full());
+        }
+        let id = self.datapath.begin(call).map_err(|_| full())?;
         let at = MethodAt { binding: request.binding, method: request.method };
         self.remember(Known::new((id, request.call), (at, request.partner), now));
         let item = Submission {
@@ -190,6 +194,16 @@ impl<M: Memory> Application<M> {
                 target.sealed = Some((changes, is_sealed));
                 is_sealed
             }
+        }
+    }
+
+    /// The application may begin another call instead, also before all policies have seen that this
+    /// one was cancelled.
+    fn note_cancelled(&mut self, number: CallNumber) {
+        let Some(id) = self.by_number.get(number) else { return };
+        let known = self.known_mut(id).expect("numbers name calls that are there");
+        if known.is_callers() && !std::mem::replace(&mut known.is_cancelled, true) {
+            self.open[Side::Application as usize] -= 1;
         }
     }
 

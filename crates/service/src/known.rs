@@ -18,6 +18,8 @@ pub(crate) struct Known {
     pub(crate) far: Option<(Number, CallId)>,
     /// Where the caller's request is to go: a target of the application.
     pub(crate) target: u32,
+    /// The application has cancelled it, and does not count it any more.
+    pub(crate) is_cancelled: bool,
     /// The application has said that no more messages follow.
     pub(crate) has_closed: bool,
     /// The application has sent a head, or a message, before which a head would have to come.
@@ -37,7 +39,20 @@ impl Known {
     ) -> Known {
         let (has_closed, has_begun, row) = (false, false, RowIndex::NONE);
         let (far, flow) = (None, None);
-        Known { id, number, method, far, target, has_closed, has_begun, flow, row, began }
+        let is_cancelled = false;
+        Known {
+            id,
+            number,
+            method,
+            far,
+            target,
+            is_cancelled,
+            has_closed,
+            has_begun,
+            flow,
+            row,
+            began,
+        }
     }
 
     /// Whether the application has made the call.

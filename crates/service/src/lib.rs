@@ -51,6 +51,7 @@ mod identity;
 mod incoming;
 mod known;
 mod limits;
+mod memory;
 mod numbers;
 mod outgoing;
 mod passing;

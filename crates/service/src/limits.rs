@@ -5,6 +5,8 @@
 pub struct ApplicationLimits {
     /// Items in its datapath, and calls.
     pub items_max: usize,
+    /// Calls that it has begun, and as many that it was given, that have not ended.
+    pub calls_max: usize,
     /// Bytes of one message as an image.
     pub message_bytes_max: usize,
     /// Bytes of metadata of one item.
@@ -25,11 +27,12 @@ pub struct ApplicationLimits {
 }
 
 impl Default for ApplicationLimits {
-    /// 4096 items, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 32 MiB lent and as many on
+    /// 4096 items and calls, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 32 MiB lent and as many on
     /// their way out, 1024 descriptors, and 1 MiB of each stream.
     fn default() -> ApplicationLimits {
         ApplicationLimits {
             items_max: 4096,
+            calls_max: 4096,
             message_bytes_max: 16 << 20,
             metadata_bytes_max: 16 << 10,
             held_bytes_max: 64 << 20,

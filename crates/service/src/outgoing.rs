@@ -25,9 +25,14 @@ impl<M: Memory> Application<M> {
     pub(crate) fn deliver(&mut self, now: Time) -> bool {
         let mut has_delivered = false;
         while self.descriptors.len() < self.limits.descriptors_max {
-            let Some(Waiting { bytes, .. }) = self.next(Direction::Inbound, now) else { break };
+            let next = self.next(Direction::Inbound, now);
+            let Some(Waiting { call, bytes, .. }) = next else { break };
             let Some(place) = self.place_for(bytes) else {
-                self.wanted_bytes = bytes as u64;
+                if let Some(status) = self.never_fits(bytes) {
+                    self.datapath.end(call, status, now);
+                    continue;
+                }
+                self.room.wanted_bytes = bytes as u64;
                 break;
             };
             let item = self.datapath.take_shown(Direction::Inbound);

@@ -238,6 +238,9 @@ export function drawApplications(table, quotaTable) {
     { name: "descriptors", isNumber: true, text: (quota) => count(quota.descriptors) },
     { name: "longest message", isNumber: true, text: (quota) => bytes(quota.message_bytes) },
     { name: "longest metadata", isNumber: true, text: (quota) => bytes(quota.metadata_bytes) },
+    { name: "calls", isNumber: true, text: (quota) => count(quota.calls) },
+    { name: "send heap", isNumber: true, text: (quota) => bytes(quota.send_heap_bytes) },
+    { name: "receive heap", isNumber: true, text: (quota) => bytes(quota.receive_heap_bytes) },
   ], quotas, (quota) => quota.application, "–");
 }
 

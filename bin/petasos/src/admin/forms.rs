@@ -49,23 +49,28 @@ pub fn policy_json(policy: &Policy) -> Value {
 
 /// A quota, for programs.
 pub fn quota_json(quota: &Quota, number: Option<u32>) -> Value {
-    let [items, message_bytes, metadata_bytes, held_bytes, descriptors] = quota_values(quota);
+    let [items, message_bytes, metadata_bytes, held_bytes, descriptors, calls, send, receive] =
+        quota_values(quota);
     json!({
         "number": number, "application": quota.application(), "items": items,
         "message_bytes": message_bytes, "metadata_bytes": metadata_bytes,
-        "held_bytes": held_bytes, "descriptors": descriptors,
+        "held_bytes": held_bytes, "descriptors": descriptors, "calls": calls,
+        "send_heap_bytes": send, "receive_heap_bytes": receive,
         "processor_percent": quota.processor_percent(),
     })
 }
 
-/// Items, bytes of messages, of metadata, and held, and descriptors.
-pub fn quota_values(quota: &Quota) -> [u64; 5] {
+/// Items, bytes of messages, of metadata, and held, descriptors, calls, and bytes of the heaps.
+pub fn quota_values(quota: &Quota) -> [u64; 8] {
     [
         quota.items_max(),
         quota.message_bytes_max(),
         quota.metadata_bytes_max(),
         quota.held_bytes_max(),
         quota.descriptors_max(),
+        quota.calls_max(),
+        quota.send_heap_bytes(),
+        quota.receive_heap_bytes(),
     ]
     .map(Option::unwrap_or_default)
 }

@@ -165,6 +165,9 @@ pub struct SetQuota {
     held_bytes: Option<u64>,
     descriptors: Option<u64>,
     processor_percent: Option<f64>,
+    calls: Option<u64>,
+    send_heap_bytes: Option<u64>,
+    receive_heap_bytes: Option<u64>,
 }
 
 impl SetQuota {
@@ -176,6 +179,9 @@ impl SetQuota {
             held_bytes: self.held_bytes,
             descriptors: self.descriptors,
             processor_percent: self.processor_percent,
+            calls: self.calls,
+            send_heap_bytes: self.send_heap_bytes,
+            receive_heap_bytes: self.receive_heap_bytes,
         }
     }
 }

@@ -55,6 +55,15 @@ pub struct Values {
     /// up, it is not heard for a while. 100 or more: all.
     #[arg(long, value_name = "PERCENT")]
     pub processor_percent: Option<f64>,
+    /// Calls that it has begun and that have not ended; and those that it was given.
+    #[arg(long, value_name = "N")]
+    pub calls: Option<u64>,
+    /// Bytes of all memory that it ever has to send from.
+    #[arg(long, value_name = "BYTES")]
+    pub send_heap_bytes: Option<u64>,
+    /// Bytes of all memory that it ever has to receive in.
+    #[arg(long, value_name = "BYTES")]
+    pub receive_heap_bytes: Option<u64>,
 }
 
 /// Shows or changes quotas.
@@ -87,6 +96,10 @@ impl Values {
         self.held_bytes.map(|value| quota.set_held_bytes_max(value).held_bytes_max());
         self.descriptors.map(|value| quota.set_descriptors_max(value).descriptors_max());
         self.processor_percent.map(|value| quota.set_processor_percent(value).processor_percent());
+        self.calls.map(|value| quota.set_calls_max(value).calls_max());
+        self.send_heap_bytes.map(|value| quota.set_send_heap_bytes(value).send_heap_bytes());
+        self.receive_heap_bytes
+            .map(|value| quota.set_receive_heap_bytes(value).receive_heap_bytes());
     }
 }
 
@@ -112,6 +125,9 @@ fn show(service: &ServiceArgs) -> Result<(), Failed> {
             "METADATA BYTES",
             "HELD BYTES",
             "DESCRIPTORS",
+            "CALLS",
+            "SEND HEAP BYTES",
+            "RECEIVE HEAP BYTES",
             "PROCESSOR",
         ];
         table(&head, &rows)

@@ -13,7 +13,7 @@ use crate::control::{StepError, World};
 use crate::made;
 use crate::member::{Heaps, Member};
 use crate::processor::Allowance;
-use crate::quotas::Quota;
+use crate::quotas::{HeapQuotas, Quota};
 use crate::reports::name_numbers;
 use crate::runtime::set::State;
 
@@ -324,7 +324,8 @@ fn fill_quotas(world: &World<'_>, edit: &mut proto::ListQuotasResponseMut<'_>) {
         one.set_number(application.number().0);
         let member = members.get(&application.number()).map(|(_, member)| *member);
         let processor = member.and_then(Member::allowance).map(Allowance::share);
-        let quota = Quota { limits: *application.limits(), processor };
+        let heaps = HeapQuotas::from(&application.heaps().0.limits());
+        let quota = Quota { limits: *application.limits(), heaps, processor };
         fill(&mut one.quota_mut(), application.name(), &quota);
     }
 }
@@ -340,5 +341,8 @@ fn fill(quota: &mut proto::QuotaMut<'_>, name: &str, of: &Quota) {
         .set_message_bytes_max(limits.message_bytes_max as u64)
         .set_metadata_bytes_max(limits.metadata_bytes_max as u64)
         .set_held_bytes_max(limits.held_bytes_max as u64)
-        .set_descriptors_max(limits.descriptors_max as u64);
+        .set_descriptors_max(limits.descriptors_max as u64)
+        .set_calls_max(limits.calls_max as u64)
+        .set_send_heap_bytes(of.heaps.send as u64)
+        .set_receive_heap_bytes(of.heaps.receive as u64);
 }

@@ -78,6 +78,9 @@ struct Quota {
     held_bytes: Option<u64>,
     descriptors: Option<u64>,
     processor_percent: Option<f64>,
+    calls: Option<u64>,
+    send_heap_bytes: Option<u64>,
+    receive_heap_bytes: Option<u64>,
 }
 
 impl Tables {
@@ -177,6 +180,10 @@ impl Quota {
         self.held_bytes.map(|value| edit.set_held_bytes_max(value).held_bytes_max());
         self.descriptors.map(|value| edit.set_descriptors_max(value).descriptors_max());
         self.processor_percent.map(|value| edit.set_processor_percent(value).processor_percent());
+        self.calls.map(|value| edit.set_calls_max(value).calls_max());
+        self.send_heap_bytes.map(|value| edit.set_send_heap_bytes(value).send_heap_bytes());
+        self.receive_heap_bytes
+            .map(|value| edit.set_receive_heap_bytes(value).receive_heap_bytes());
         message
     }
 }

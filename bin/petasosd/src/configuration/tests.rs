@@ -51,10 +51,11 @@ geo = "petasos://127.0.0.1:5000"
 
 [application.shop]
 accounts = ["uid:7", "gid:50"]
-quota = { items = 100, processor-percent = 12.5 }
+quota = { items = 100, processor-percent = 12.5, calls = 9, receive-heap-bytes = 2097152 }
 
 [quota]
 held-bytes = 2048
+send-heap-bytes = 4194304
 
 [[policies]]
 application = "shop"
@@ -90,6 +91,10 @@ fn a_file_has_the_options_and_what_they_have_not() {
     let shop = whole.quotas.of("shop");
     assert_eq!((shop.limits.items_max, shop.limits.held_bytes_max), (100, 2048));
     assert_eq!(shop.processor.map(|share| share.percent()), Some(12.5));
+    let told = ["shop", "other"].map(|name| whole.quotas.of(name).terms().limits);
+    assert_eq!(told.map(|limits| limits.calls_max), [9, 4096]);
+    assert_eq!(told.map(|limits| limits.receive.quota_bytes), [2 << 20, 1 << 30]);
+    assert_eq!(told.map(|limits| limits.send.quota_bytes), [1 << 30, 4 << 20]);
     assert_eq!(whole.quotas.of("other").limits.held_bytes_max, 2048);
     let listed = ["shop=uid:7", "shop=gid:50"];
     let listed = listed.map(|text| crate::names::parse_name(text).expect("it is one"));
@@ -132,6 +137,12 @@ fn what_is_wrong_is_told_with_its_key() {
         ("plugin = { mine = '' }", "invalid value 'mine=' for '--plugin <NAME=PATH>'"),
         ("quota = { items = 0 }", "`quota`: items_max is 1 to 1048576, and not 0"),
         ("quota = { item = 1 }", "`quota`: unknown field `item`"),
+        ("quota = { calls = 0 }", "`quota`: calls_max is 1 to 1048576, and not 0"),
+        ("quota = { send-heap-bytes = 65536 }", "`quota`: send_heap_bytes is 1048576 to"),
+        (
+            "[application.a]\nquota.receive-heap-bytes = 17179869185",
+            "`application.a`: receive_heap_bytes is 1048576 to 17179869184, and not 17179869185",
+        ),
         ("[application.'a b']", "`application.a b`: a name has 1 to 64"),
         ("[application.a]\naccounts = ['x']", "`application.a`: `x`: give it as uid:N or gid:N"),
         ("[application.a]\naccounts = []", "an empty list would let everybody have the name"),

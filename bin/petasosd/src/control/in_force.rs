@@ -47,6 +47,13 @@ struct Quota {
     /// Only if there is one, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     processor_percent: Option<f64>,
+    /// These three only if one of them is set, for this name or for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    calls_max: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    send_heap_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    receive_heap_bytes: Option<u64>,
 }
 
 impl Control {
@@ -69,9 +76,11 @@ impl Control {
             }
             one
         });
-        let is_shared = self.quotas.of("").processor.is_some();
+        let others = self.quotas.of("");
+        let is_shared = others.processor.is_some();
         let quotas = self.quotas.all().map(|(name, quota)| {
-            let quota = quota_of(name, quota);
+            let has_more = has_more(quota) || has_more(&others);
+            let quota = quota_of(name, quota, has_more);
             // What it does not say is as for others: all of a processor has to be said.
             let percent = quota.processor_percent.or(is_shared.then_some(ALL_PERCENT));
             Quota { processor_percent: percent, ..quota }
@@ -114,8 +123,15 @@ impl Control {
     }
 }
 
-fn quota_of(name: &str, quota: &quotas::Quota) -> Quota {
-    let limits = &quota.limits;
+/// Whether a quota has what earlier versions do not know.
+fn has_more(quota: &quotas::Quota) -> bool {
+    let always = quotas::Quota::default();
+    quota.heaps != always.heaps || quota.limits.calls_max != always.limits.calls_max
+}
+
+fn quota_of(name: &str, quota: &quotas::Quota, has_more: bool) -> Quota {
+    let (limits, heaps) = (&quota.limits, &quota.heaps);
+    let more = |value: usize| has_more.then_some(value as u64);
     Quota {
         application: name.to_owned(),
         items_max: limits.items_max as u64,
@@ -124,6 +140,9 @@ fn quota_of(name: &str, quota: &quotas::Quota) -> Quota {
         held_bytes_max: limits.held_bytes_max as u64,
         descriptors_max: limits.descriptors_max as u64,
         processor_percent: quota.processor.map(|share| share.percent()),
+        calls_max: more(limits.calls_max),
+        send_heap_bytes: more(heaps.send),
+        receive_heap_bytes: more(heaps.receive),
     }
 }
 
@@ -139,6 +158,10 @@ impl Quota {
             .set_descriptors_max(self.descriptors_max);
         self.processor_percent
             .map(|percent| edit.set_processor_percent(percent).processor_percent());
+        self.calls_max.map(|value| edit.set_calls_max(value).calls_max());
+        self.send_heap_bytes.map(|value| edit.set_send_heap_bytes(value).send_heap_bytes());
+        self.receive_heap_bytes
+            .map(|value| edit.set_receive_heap_bytes(value).receive_heap_bytes());
         message
     }
 }
@@ -179,7 +202,7 @@ mod tests {
         assert_eq!(quota.processor.map(|share| share.percent()), Some(12.5));
         // Others have a share, and one name has all.
         for (name, percent) in [("", 20.0), ("shop", 100.0)] {
-            let mut quota = quota_of(name, &quotas::Quota::default());
+            let mut quota = quota_of(name, &quotas::Quota::default(), false);
             quota.processor_percent = Some(percent);
             before.quotas.set(&quota.message()).expect("in range");
         }
@@ -187,6 +210,20 @@ mod tests {
         let shared = shared.expect("it is understood").quotas;
         let percent = |name: &str| shared.of(name).processor.map(|share| share.percent());
         assert_eq!([percent("shop"), percent("other")], [None, Some(20.0)]);
+        // Others have small heaps, and one name has what is usual.
+        let said = String::from_utf8(before.in_force().expect("it can be said"));
+        assert!(!said.expect("it is JSON").contains("heap_bytes"), "earlier versions know all");
+        let always = quotas::Quota::default();
+        let mut small = quota_of("", &always, true);
+        (small.calls_max, small.receive_heap_bytes) = (Some(5), Some(1 << 20));
+        for quota in [small, quota_of("shop", &always, true)] {
+            before.quotas.set(&quota.message()).expect("in range");
+        }
+        let more = taken_over(&before.in_force().expect("it can be said"));
+        let more = more.expect("it is understood").quotas;
+        let told = ["shop", "other"].map(|name| more.of(name).terms().limits);
+        assert_eq!(told[0], always.terms().limits);
+        assert_eq!((told[1].calls_max, told[1].receive.quota_bytes), (5, 1 << 20));
         let rules = after.policies().rules();
         assert_eq!(rules[0].made.kind_name(), "rate_limit");
         assert_eq!(rules[0].budget.map(|budget| budget.percent()), Some(2.5));

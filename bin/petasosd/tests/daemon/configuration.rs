@@ -16,21 +16,27 @@ use crate::support::*;
 const KEY: &str = "petasos/config";
 
 /// A file of this test's.
-struct Config(PathBuf);
+pub struct Config(PathBuf);
 
 impl Config {
-    fn new(test: &str, text: &str) -> Config {
+    pub fn new(test: &str, text: &str) -> Config {
         let name = format!("{test}-{}.toml", std::process::id());
         let config = Config(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
         config.write(text);
         config
     }
 
-    fn write(&self, text: &str) {
+    pub fn write(&self, text: &str) {
         std::fs::write(&self.0, text).unwrap();
     }
 
-    fn start(&self, test: &str) -> Daemon {
+    /// What a service that only checks the file says of it.
+    pub fn check(&self, daemon: &Daemon) -> (bool, String) {
+        let file = self.0.to_str().unwrap();
+        daemon.second_with(None, &["--check", "--config", file].map(str::to_owned))
+    }
+
+    pub fn start(&self, test: &str) -> Daemon {
         Daemon::start_more(test, None, &["--config".as_ref(), self.0.as_os_str()])
     }
 }
@@ -41,7 +47,7 @@ impl Drop for Config {
     }
 }
 
-fn reload(mut step: StepMut<'_>) {
+pub fn reload(mut step: StepMut<'_>) {
     step.reload_mut();
 }
 

@@ -14,6 +14,7 @@ mod load;
 mod plugins;
 mod process;
 mod processor;
+mod quotas;
 mod remote;
 mod remote_unread;
 mod schemas;
@@ -26,6 +27,8 @@ mod transports;
 mod transports_changed;
 #[path = "../../../../crates/petasos/tests/servers/until.rs"]
 mod until;
+#[cfg(feature = "wasm")]
+mod wasm;
 
 use std::time::Duration;
 

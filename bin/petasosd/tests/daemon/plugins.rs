@@ -39,7 +39,7 @@ fn compile_with(source: &str, definitions: &[&str]) -> Option<String> {
     Some(object.to_str().unwrap().to_owned())
 }
 
-fn with(plugin: &str) -> [String; 2] {
+pub fn with(plugin: &str) -> [String; 2] {
     ["--plugin".to_owned(), format!("mine={plugin}")]
 }
 
@@ -73,14 +73,14 @@ fn plugins_and_configurations_that_crash_are_told_and_not_loaded() {
     assert!(said.contains("it has crashed when it was tried: signal 11"), "{said}");
 }
 
-fn load(name: &'static str, path: &str) -> impl Fn(StepMut<'_>) + use<> {
+pub fn load(name: &'static str, path: &str) -> impl Fn(StepMut<'_>) + use<> {
     let path = path.to_owned();
     move |mut step| {
         step.load_plugin_mut().set_name(name).set_path(&*path);
     }
 }
 
-fn unload(mut step: StepMut<'_>) {
+pub fn unload(mut step: StepMut<'_>) {
     step.unload_plugin_mut().set_name("mine");
 }
 
@@ -90,9 +90,9 @@ fn add(mut step: StepMut<'_>) {
 
 /// Names, policies and engines of the plug-ins, and names of those that were left and whether they
 /// are used.
-type Listed = (Vec<(String, u32, u32)>, Vec<(String, bool)>);
+pub type Listed = (Vec<(String, u32, u32)>, Vec<(String, bool)>);
 
-fn listed(operator: &Operator) -> Listed {
+pub fn listed(operator: &Operator) -> Listed {
     let request = ListPluginsRequest::new();
     let answer = operator.ask(request, |client, request| client.list_plugins(request)).unwrap();
     let plugins = answer.plugins().iter();

@@ -1,12 +1,14 @@
 //! Generated stubs, unchanged, through the managed service.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod acting;
 mod buffers;
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
 mod flow;
 mod kept;
 mod killed;
+mod limits;
 mod replaced;
 mod retries;
 mod runtimes;

@@ -12,23 +12,23 @@ use crate::support::*;
 
 /// Fails so many calls before it answers.
 #[derive(Clone, Default)]
-struct Flaky {
+pub struct Flaky {
     left: Arc<AtomicU32>,
     reached: Arc<AtomicU32>,
 }
 
 impl Flaky {
-    fn start(&self, daemon: &Daemon, application: &str) -> Server {
+    pub fn start(&self, daemon: &Daemon, application: &str) -> Server {
         let server = Server::builder().add(WorkServer::new(self.clone())).listen("127.0.0.1:0");
         server.service(daemon.service(application)).start().unwrap()
     }
 
-    fn fail(&self, times: u32) {
+    pub fn fail(&self, times: u32) {
         self.left.store(times, Ordering::SeqCst);
     }
 
     /// Calls that have reached it since the last look.
-    fn take_reached(&self) -> u32 {
+    pub fn take_reached(&self) -> u32 {
         self.reached.swap(0, Ordering::SeqCst)
     }
 }
@@ -68,7 +68,7 @@ impl Work for Flaky {
     }
 }
 
-const RETRIES: &str = r#"{"methodConfig": [{"name": [{"service": "managed.Work"}],
+pub const RETRIES: &str = r#"{"methodConfig": [{"name": [{"service": "managed.Work"}],
     "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.002s", "maxBackoff": "0.01s",
                     "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}"#;
 /// Only what is named, or marked as idempotent, is hedged.

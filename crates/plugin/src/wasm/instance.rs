@@ -5,7 +5,7 @@ use std::sync::Arc;
 use petasos_plugin_abi::{ABI_VERSION, Input, OK, TEXT_BYTES_MAX, WRONG_STATE};
 use wasmi::{
     CompilationMode, Config, EnforcedLimits, Error, Linker, Module, Store, StoreLimitsBuilder,
-    TypedFunc,
+    TypedFunc, WasmParams, WasmResults,
 };
 
 use super::data::Data;
@@ -65,7 +65,7 @@ impl Code {
         let (mut store, instance) =
             code.start(*super::MEMORY_BYTES.end(), [None, None, None]).map_err(unusable)?;
         let mut ask = |name| {
-            let function = instance.get_typed_func::<(), i32>(&store, name)?;
+            let function = exported::<(), i32>(&store, &instance, name)?;
             function.call(&mut store, ()).map(i32::cast_unsigned)
         };
         let found = ask("petasos_abi_version").map_err(unusable)?;
@@ -113,15 +113,25 @@ impl Functions {
     fn of(store: &Store<Data>, instance: &wasmi::Instance) -> Result<Functions, Error> {
         let has = |name| instance.get_func(store, name).is_some();
         let (tells, saves) = (has("petasos_method"), has("petasos_decompose"));
-        let method = tells.then(|| instance.get_typed_func(store, "petasos_method"));
-        let decompose = saves.then(|| instance.get_typed_func(store, "petasos_decompose"));
+        let method = tells.then(|| exported(store, instance, "petasos_method"));
+        let decompose = saves.then(|| exported(store, instance, "petasos_decompose"));
         Ok(Functions {
-            create: instance.get_typed_func(store, "petasos_create")?,
+            create: exported(store, instance, "petasos_create")?,
             method: method.transpose()?,
-            item: instance.get_typed_func(store, "petasos_item")?,
+            item: exported(store, instance, "petasos_item")?,
             decompose: decompose.transpose()?,
         })
     }
+}
+
+/// A function of a module. An error names it.
+fn exported<P: WasmParams, R: WasmResults>(
+    store: &Store<Data>,
+    instance: &wasmi::Instance,
+    name: &str,
+) -> Result<TypedFunc<P, R>, Error> {
+    let found = instance.get_typed_func(store, name);
+    found.map_err(|error| Error::new(format!("`{name}`: {error}")))
 }
 
 impl Instance {

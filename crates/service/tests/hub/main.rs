@@ -9,6 +9,7 @@ mod crossing_hostile;
 mod crossing_transport;
 mod hostile;
 mod lent;
+mod limits;
 mod listeners;
 mod mirror;
 mod peers;
