@@ -81,8 +81,8 @@ impl PlaneOptions {
         }
     }
 
-    /// Says whether the host can do it by AF_XDP, as far as can be known without taking the interface
-    /// from who has it.
+    /// Says whether the host can do it by AF_XDP, as far as can be known without taking the
+    /// interface from who has it.
     ///
     /// # Errors
     /// A text that says what is wrong.

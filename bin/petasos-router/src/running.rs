@@ -51,8 +51,8 @@ impl Group {
         start(options).map_err(|error| format!("group at {}: {error}", options.listen))
     }
 
-    /// Says whether the host has what the group's plane needs, as far as can be known without taking
-    /// an interface from who has it.
+    /// Says whether the host has what the group's plane needs, as far as can be known without
+    /// taking an interface from who has it.
     ///
     /// # Errors
     /// A text that says what is wrong, and with which group.
