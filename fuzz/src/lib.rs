@@ -17,6 +17,7 @@ mod groups;
 pub mod grpc;
 pub mod header;
 pub mod hello;
+pub mod hub;
 mod input;
 pub mod json;
 pub mod memcached;
