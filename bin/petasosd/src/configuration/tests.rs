@@ -94,7 +94,7 @@ fn a_file_has_the_options_and_what_they_have_not() {
     let told = ["shop", "other"].map(|name| whole.quotas.of(name).terms().limits);
     assert_eq!(told.map(|limits| limits.calls_max), [9, 4096]);
     assert_eq!(told.map(|limits| limits.receive.quota_bytes), [2 << 20, 1 << 30]);
-    assert_eq!(told.map(|limits| limits.send.quota_bytes), [1 << 30, 4 << 20]);
+    assert_eq!(told.map(|limits| limits.send.quota_bytes), [4 << 20; 2]);
     assert_eq!(whole.quotas.of("other").limits.held_bytes_max, 2048);
     let listed = ["shop=uid:7", "shop=gid:50"];
     let listed = listed.map(|text| crate::names::parse_name(text).expect("it is one"));

@@ -191,7 +191,7 @@ mod tests {
                  "configuration": {"rate_per_s": 7, "burst": 3},
                  "budget": {"percent": 2.5, "over": "closed"}}]"#,
         );
-        let mut quota = quota_of("shop", &quotas::Quota::default());
+        let mut quota = quota_of("shop", &quotas::Quota::default(), false);
         (quota.items_max, quota.processor_percent) = (7, Some(12.5));
         before.quotas.set(&quota.message()).expect("in range");
         let text = before.in_force().expect("it can be said");
