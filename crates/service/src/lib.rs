@@ -56,6 +56,7 @@ mod numbers;
 mod outgoing;
 mod passing;
 mod peers;
+mod receive_room;
 mod remembered;
 mod remote;
 mod remote_calls;

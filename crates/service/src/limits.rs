@@ -27,8 +27,8 @@ pub struct ApplicationLimits {
 }
 
 impl Default for ApplicationLimits {
-    /// 4096 items and calls, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 32 MiB lent and as many on
-    /// their way out, 1024 descriptors, and 1 MiB of each stream.
+    /// 4096 items and calls, messages of 16 MiB, metadata of 16 KiB, 64 MiB held, 32 MiB lent and
+    /// as many on their way out, 1024 descriptors, and 1 MiB of each stream.
     fn default() -> ApplicationLimits {
         ApplicationLimits {
             items_max: 4096,

@@ -1,38 +1,12 @@
 //! How much an application can receive at a time.
 //!
-//! A message that finds no place waits, and what is behind it waits too, until the heap grows or the
-//! application releases others. One that would find none even if the application released all ends
-//! its call.
+//! A message that finds no place waits, and what is behind it waits too, until the heap grows or
+//! the application releases others. One that would find none even if the application released all
+//! ends its call.
 
-use petasos_abi::Blocks;
 use petasos_call::Status;
-use petasos_shm::OwnedHeap;
 
 use crate::application::{Application, Memory};
-
-/// The memory of a receive heap, as a number of bytes.
-#[derive(Debug)]
-pub(crate) struct Room {
-    /// Of all extents.
-    total_bytes: u64,
-    /// Of the message that waits; 0 if none does, or if that was asked for.
-    pub(crate) wanted_bytes: u64,
-    /// There will be no extent of so many bytes or more.
-    refused_bytes: u64,
-}
-
-impl Room {
-    /// That of a heap, and its places, which are all free.
-    pub(crate) fn of(heap: &OwnedHeap) -> (Blocks, Room) {
-        let mut room = Room { total_bytes: 0, wanted_bytes: 0, refused_bytes: u64::MAX };
-        let mut blocks = Blocks::new();
-        for extent in heap.extents().iter() {
-            blocks.add(extent.offset, extent.bytes);
-            room.total_bytes += extent.bytes;
-        }
-        (blocks, room)
-    }
-}
 
 impl<M: Memory> Application<M> {
     /// Its heaps.
