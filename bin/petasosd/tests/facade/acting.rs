@@ -125,8 +125,7 @@ fn metadata_are_changed_on_the_way_there_and_back() {
         let mut request = Request::new(item("x", 1));
         request.metadata_mut().append("asked", "politely").unwrap();
         let echoed = block_on(client.echo(request)).unwrap();
-        let told = ["seen", "told"].map(|key| echoed.metadata().get(key).map(str::to_owned));
-        told
+        ["seen", "told"].map(|key| echoed.metadata().get(key).map(str::to_owned))
     };
     assert_eq!(asked(&client), [None, Some("by the operator".to_owned())]);
     assert_eq!(asked(&other), [Some("politely".to_owned()), None]);
