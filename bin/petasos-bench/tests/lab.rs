@@ -10,7 +10,8 @@ use serde_json::Value;
 use support::{Finished, bench};
 
 /// Makes every pair short and small.
-const QUICK: [&str; 6] = ["--seconds", "0.01", "--memory-mb", "12", "--connections", "2000"];
+/// Turns are so long that others who have the core leave something of most.
+const QUICK: [&str; 6] = ["--seconds", "0.4", "--memory-mb", "12", "--connections", "2000"];
 
 fn lab(options: &[&str]) -> Finished {
     bench(&[&["lab"], &QUICK[..], options].concat())
@@ -113,7 +114,7 @@ fn without_privileges_af_xdp_is_skipped_with_advice_and_the_rest_measured() {
     }
     let drop = "setpriv --bounding-set=-all --inh-caps=-all --reuid=65534 --clear-groups";
     let output =
-        shell(&format!("exec {drop} \"$0\" lab --seconds 0.01 --only doorbells-xdp,doorbells-udp"));
+        shell(&format!("exec {drop} \"$0\" lab --seconds 0.4 --only doorbells-xdp,doorbells-udp"));
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(cells(&table, "doorbells-xdp")[5], "skipped");
@@ -139,7 +140,7 @@ fn without_memory_huge_pages_are_skipped_with_advice_and_nothing_is_no_success()
 #[test]
 fn on_a_single_core_rings_are_skipped_with_advice() {
     let output =
-        shell("exec taskset -c 0 \"$0\" lab --seconds 0.01 --only doorbells-shm,connections-nic");
+        shell("exec taskset -c 0 \"$0\" lab --seconds 0.4 --only doorbells-shm,connections-nic");
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(cells(&table, "doorbells-shm")[5], "skipped");
