@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use petasos_base::Time;
+
 use crate::endpoint::Endpoint;
 use crate::sessions::{ClientState, SessionId};
 
@@ -63,18 +65,27 @@ impl<S> Endpoint<S> {
         while self.unfinished() != (0, 0) && self.clock().now() < deadline {
             self.run_for(SLICE, |_, _| false);
         }
-        let left = deadline - self.clock().now();
         let core = &self.cx.core;
         let has_clients = core.servers.iter().next().is_some() || core.group_requests.is_some();
         let linger = if has_clients { LINGER_FOR_CLIENTS } else { LINGER };
-        self.run_for(left.min(linger), |_, _| false);
-        let end = deadline.min(self.clock().now() + LINGER_FOR_RESTS);
-        while self.is_receiving() && self.clock().now() < end {
-            self.run_for(SLICE, |_, _| false);
+        self.linger(linger, deadline);
+        if self.is_receiving() {
+            let end = deadline.min(self.clock().now() + LINGER_FOR_RESTS);
+            while self.is_receiving() && self.clock().now() < end {
+                self.run_for(SLICE, |_, _| false);
+            }
+            // Their clients have to hear that before they hear that the session is closed.
+            self.linger(LINGER_FOR_CLIENTS, deadline);
         }
         let (requests, calls) = self.unfinished();
         self.close_all();
         Unfinished { requests, calls }
+    }
+
+    /// Turns on for a while, for what is on its way.
+    fn linger(&mut self, duration: Duration, deadline: Time) {
+        let left = deadline - self.clock().now();
+        self.run_for(left.min(duration), |_, _| false);
     }
 
     /// Whether a request has come in part.
