@@ -127,7 +127,7 @@ impl<M: Memory> Hub<M> {
     }
 
     /// Tells policies which calls leave the host encrypted, from now on. What carries calls refuses
-    /// those that were [judged as encrypted](Outgoing::is_sealed) and would not be.
+    /// those that were [judged as encrypted](crate::Outgoing::is_sealed) and would not be.
     pub fn set_sealing(&mut self, sealing: Arc<dyn Sealing>) {
         self.host.set_sealing(sealing);
     }
