@@ -2262,9 +2262,9 @@ mod generated {
             &self.names
         }
 
-        /// `there`; `joining`: clients are told of it first; `draining`: it gets nothing more and ends what
-        /// it has; `drained`: it has nothing; `ejected`: it has failed too much; `silent`: it does not
-        /// answer; `broken`: it has no control connection.
+        /// `there`; `joining`: clients are told of it first, or it of their epoch; `draining`: it gets
+        /// nothing more and ends what it has; `drained`: it has nothing; `ejected`: it has failed too much;
+        /// `silent`: it does not answer; `broken`: it has no control connection.
         ///
         /// `string state = 4`
         pub fn state(&self) -> &str {

@@ -45,6 +45,26 @@ pub(crate) enum EpochChange {
     TellClients,
 }
 
+/// What a membership knows of epochs, each named by how many had begun with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    /// Its clients have had the time to hear of it (RT36).
+    pub(crate) is_admitted: bool,
+    /// The epoch of its grant: it takes no requests of earlier ones.
+    pub(crate) first: u64,
+    /// The newest that it has confirmed; 0 at first.
+    pub(crate) heard: u64,
+    /// It may get requests, as the plane was told last.
+    pub(crate) is_ready: bool,
+}
+
+impl Readiness {
+    /// Whether it takes requests of an epoch.
+    pub(crate) fn takes(&self, epoch: u64) -> bool {
+        self.is_admitted && (self.first..=self.heard).contains(&epoch)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Epochs {
     times: EpochTimes,
@@ -75,6 +95,20 @@ impl Epochs {
 
     pub(crate) fn begun(&self) -> u64 {
         self.begun
+    }
+
+    /// How many had begun with the one that clients were told.
+    pub(crate) fn begun_of_clients(&self) -> u64 {
+        self.begun - u64::from(matches!(self.phase, Phase::Workers(_)))
+    }
+
+    /// How many had begun with this one, if it is the newest or the one before.
+    pub(crate) fn begun_with(&self, epoch: u16) -> Option<u64> {
+        match epoch {
+            _ if epoch == self.newest => Some(self.begun),
+            _ if epoch == self.before() => Some(self.begun - 1),
+            _ => None,
+        }
     }
 
     fn before(&self) -> u16 {
@@ -137,6 +171,26 @@ mod tests {
         assert_eq!(epochs.turn(at(120_000), false), Some(EpochChange::Begun(2)));
         assert_eq!(epochs.turn(at(120_001), true), Some(EpochChange::TellClients), "all did");
         assert_eq!(epochs.begun(), 3);
+    }
+
+    #[test]
+    fn rt30_who_takes_the_epoch_of_clients_is_known() {
+        let mut epochs = Epochs::new(EpochTimes::default(), Time::ZERO);
+        assert_eq!((epochs.begun_of_clients(), epochs.begun_with(0)), (1, Some(1)));
+        let mut now = Time::ZERO + Duration::from_secs(60);
+        assert_eq!(epochs.turn(now, true), Some(EpochChange::Begun(1)));
+        assert_eq!((epochs.begun_of_clients(), epochs.begun_with(0)), (1, Some(1)));
+        let (first, is_ready) = (epochs.begun(), false);
+        let there = Readiness { is_admitted: true, first: 1, heard: 1, is_ready };
+        let newcomer = Readiness { is_admitted: true, first, heard: first, is_ready };
+        assert!(there.takes(epochs.begun_of_clients()) && !newcomer.takes(1));
+        now = now + Duration::from_secs(1);
+        assert_eq!(epochs.turn(now, false), Some(EpochChange::TellClients));
+        let of_clients = epochs.begun_of_clients();
+        assert!(newcomer.takes(of_clients) && !there.takes(of_clients));
+        assert!(Readiness { heard: 2, ..there }.takes(of_clients), "it has confirmed it");
+        assert!(!Readiness { is_admitted: false, ..newcomer }.takes(of_clients));
+        assert_eq!((epochs.begun_with(1), epochs.begun_with(2)), (Some(2), None));
     }
 
     #[test]

@@ -45,9 +45,10 @@ pub(crate) struct Link {
     /// The newest changes that were told.
     pub(crate) members_told: Option<u64>,
     pub(crate) clients_told: u64,
-    /// The epoch that its workers were told, and the one that they have confirmed.
+    /// The epoch that its workers were told.
     pub(crate) epoch_told: Option<u16>,
-    pub(crate) epoch_heard: Option<u16>,
+    /// How many had begun with the one that they have confirmed.
+    pub(crate) epochs_heard: u64,
     /// What its clients were told of being active.
     pub(crate) active_told: Option<Active>,
     routers_told: bool,
@@ -71,7 +72,7 @@ impl Link {
             members_told: None,
             clients_told: 0,
             epoch_told: None,
-            epoch_heard: None,
+            epochs_heard: 0,
             active_told: None,
             routers_told: false,
             methods_told: MethodsTold::default(),

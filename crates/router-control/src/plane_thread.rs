@@ -36,8 +36,8 @@ pub(crate) enum PlaneCommand {
         ticket: Ticket,
         joining: MemberJoin,
     },
-    /// It may be given requests.
-    Admit(WorkerId),
+    /// Whether it is given nothing yet.
+    HoldBack(WorkerId, bool),
     SetPrimary(Option<WorkerId>),
     Disconnect(WorkerId),
     End(WorkerId),
@@ -133,7 +133,7 @@ impl<I: PacketIo> PlaneThread<I> {
             }
             PlaneCommand::Detach { client } => drop(self.plane.detach(&mut self.io, client)),
             PlaneCommand::GiveBack { client } => drop(self.plane.give_back(client)),
-            PlaneCommand::Admit(id) => drop(self.plane.hold_back(id, false)),
+            PlaneCommand::HoldBack(id, is_held) => drop(self.plane.hold_back(id, is_held)),
             PlaneCommand::SetPrimary(id) => self.plane.set_primary(id),
             PlaneCommand::Disconnect(id) => drop(self.plane.disconnect(now, id)),
             PlaneCommand::End(id) => drop(self.plane.end(&mut self.io, id)),

@@ -267,9 +267,9 @@ impl Plane {
         self.core.set_primary(worker);
     }
 
-    /// Gives a worker no requests yet, or from now on: clients have to know it first (RT36).
-    pub fn hold_back(&mut self, worker: WorkerId, is_new: bool) -> bool {
-        self.core.hold_back(worker, is_new)
+    /// Gives a worker no requests yet, or from now on (RT30, RT36).
+    pub fn hold_back(&mut self, worker: WorkerId, is_held_back: bool) -> bool {
+        self.core.hold_back(worker, is_held_back)
     }
 
     /// A worker's control connection is lost. It gets nothing until it is heard, and

@@ -176,10 +176,11 @@ impl<T> Router<T> {
         self.change(worker, |worker| worker.is_draining = is_draining)
     }
 
-    /// Gives a worker no requests yet, or from now on if `is_new` is false: clients have to know it
-    /// first (RT36). What only it may take waits for it. Returns whether it is a member.
-    pub fn hold_back(&mut self, worker: WorkerId, is_new: bool) -> bool {
-        self.change(worker, |worker| worker.is_new = is_new)
+    /// Gives a worker no requests yet, or from now on if `is_held_back` is false: clients have to
+    /// know it first (RT36), and it the epoch of their requests (RT30). What only it may take waits
+    /// for it. Returns whether it is a member.
+    pub fn hold_back(&mut self, worker: WorkerId, is_held_back: bool) -> bool {
+        self.change(worker, |worker| worker.is_held_back = is_held_back)
     }
 
     /// Gives a worker no more requests, and removes it when nothing is outstanding, which

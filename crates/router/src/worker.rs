@@ -62,8 +62,8 @@ pub struct WorkerState {
     pub share: u8,
     /// The same without a slow start.
     pub weight: u8,
-    /// Not all clients know it yet ([`hold_back`](crate::Router::hold_back)).
-    pub is_new: bool,
+    /// It gets nothing yet ([`hold_back`](crate::Router::hold_back)).
+    pub is_held_back: bool,
     /// It has no control connection.
     pub is_lost: bool,
     /// It was told to get no more ([`drain`](crate::Router::drain)), or it leaves.
@@ -90,8 +90,8 @@ pub(crate) struct Worker {
     pub ramp: u8,
     pub ramp_from: Time,
     pub is_draining: bool,
-    /// Not all clients know it yet.
-    pub is_new: bool,
+    /// It gets nothing yet, as its control connection wants.
+    pub is_held_back: bool,
     /// It is removed when nothing is outstanding.
     pub is_leaving: bool,
     /// It was told that it is drained, since the last request.
@@ -135,7 +135,7 @@ impl Worker {
             ramp: 100,
             ramp_from: Time::ZERO,
             is_draining: false,
-            is_new: false,
+            is_held_back: false,
             is_leaving: false,
             was_drained: false,
             ejected_until: None,
@@ -161,7 +161,7 @@ impl Worker {
         let percent = |of: u32| (of * u32::from(self.ramp)).div_ceil(100);
         let limit = percent(bound.of(self.bound).into()) as u16;
         let share = percent(self.weight.into()) as u8;
-        let is_out = self.is_silent || self.is_new || self.ejected_until.is_some();
+        let is_out = self.is_silent || self.is_held_back || self.ejected_until.is_some();
         let gets_none = is_out || self.is_draining || self.is_leaving;
         (self.limit, self.share) = (if gets_none { 0 } else { limit }, share);
     }
@@ -250,7 +250,7 @@ impl Worker {
             bound: self.bound,
             share: self.share,
             weight: self.weight,
-            is_new: self.is_new,
+            is_held_back: self.is_held_back,
             is_lost: self.lost_at.is_some(),
             is_draining: self.is_draining || self.is_leaving,
             ejected_until: self.ejected_until,

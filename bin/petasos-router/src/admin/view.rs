@@ -158,7 +158,7 @@ pub fn state_name(state: &WorkerState) -> &'static str {
         WorkerState { ejected_until: Some(_), .. } => "ejected",
         WorkerState { is_draining: true, account, .. } if account.outstanding() == 0 => "drained",
         WorkerState { is_draining: true, .. } => "draining",
-        WorkerState { is_new: true, .. } => "joining",
+        WorkerState { is_held_back: true, .. } => "joining",
         _ => "there",
     }
 }

@@ -2,9 +2,10 @@
 
 use petasos_base::Time;
 use petasos_control::Cipher;
+use petasos_endpoint::group_router::PeerLink;
 
 use super::Group;
-use crate::epochs::EpochChange;
+use crate::epochs::{EpochChange, Readiness};
 use crate::plane_thread::PlaneCommand;
 use crate::secrets::Secrets;
 
@@ -49,9 +50,9 @@ impl Group {
         if core::mem::take(&mut self.has_expelled) {
             self.epochs.hasten(now);
         }
-        let newest = self.epochs.newest();
-        let with_workers = self.links.values().filter(|link| !link.workers.is_empty());
-        let all_heard = with_workers.map(|link| link.epoch_heard).all(|it| it == Some(newest));
+        let begun = self.epochs.begun();
+        let mut with_workers = self.links.values().filter(|link| !link.workers.is_empty());
+        let all_heard = with_workers.all(|link| link.epochs_heard == begun);
         match self.epochs.turn(now, all_heard) {
             Some(EpochChange::Begun(epoch)) => self.begin_epoch(epoch),
             Some(EpochChange::Over) => {
@@ -65,9 +66,47 @@ impl Group {
                 if let Some(methods) = &mut self.methods {
                     methods.commit();
                 }
+                self.turn_readiness();
             }
             None => {}
         }
         self.give_numbers_back();
+    }
+
+    /// The workers of a connection take requests of an epoch.
+    pub(super) fn on_epoch_heard(&mut self, link: PeerLink, epoch: u16) {
+        let heard = self.epochs.begun_with(epoch);
+        let (Some(at), Some(heard)) = (self.links.get_mut(&link), heard) else { return };
+        at.epochs_heard = at.epochs_heard.max(heard);
+        for worker in self.workers.values_mut().filter(|worker| worker.link == Some(link)) {
+            worker.readiness.heard = at.epochs_heard;
+        }
+        self.turn_readiness();
+    }
+
+    /// A worker is granted the newest epoch.
+    pub(super) fn begin_readiness(&mut self, number: u16, link: PeerLink) {
+        let first = self.epochs.begun();
+        let heard = self.links[&link].epochs_heard;
+        if let Some(worker) = self.workers.get_mut(&number) {
+            worker.readiness = Readiness { first, heard, ..Readiness::default() };
+        }
+    }
+
+    /// Lets the plane give to who takes requests of the epoch that clients were told, and to nobody
+    /// else (RT30). What clients have sent before they heard of it, such a worker rejects, and they
+    /// send it again.
+    pub(super) fn turn_readiness(&mut self) {
+        let epoch = self.epochs.begun_of_clients();
+        let mut changes = Vec::new();
+        for worker in self.workers.values_mut() {
+            let is_ready = worker.readiness.takes(epoch);
+            if core::mem::replace(&mut worker.readiness.is_ready, is_ready) != is_ready {
+                changes.push((worker.id, is_ready));
+            }
+        }
+        for (id, is_ready) in changes {
+            self.command(PlaneCommand::HoldBack(id, !is_ready));
+        }
     }
 }

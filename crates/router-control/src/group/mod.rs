@@ -40,7 +40,7 @@ use petasos_tls::Holder;
 use crate::change_log::ChangeLog;
 use crate::config::GroupSettings;
 use crate::desk::Desk;
-use crate::epochs::Epochs;
+use crate::epochs::{Epochs, Readiness};
 use crate::links::{Link, Tables};
 use crate::methods::MethodTable;
 use crate::numbers::Numbers;
@@ -77,6 +77,7 @@ struct Worker {
     /// Where clients can dial it (RT37).
     dial: Option<SocketAddr>,
     until: Time,
+    readiness: Readiness,
     /// It counts as there for the table, if the group has one, as long as this lives.
     #[expect(dead_code, reason = "it is held, and not looked at")]
     membership: Option<Membership>,
@@ -299,6 +300,7 @@ impl Group {
                     let grant = JoinGrant { epoch, ..grant };
                     at.workers.push(grant.worker);
                     at.epoch_told = Some(grant.epoch.number);
+                    self.begin_readiness(grant.worker, link);
                     self.admit.push_back((now + ADMIT_AFTER, grant.worker, grant.tag));
                     answers.push((link, RouterAnswer::Join { id, result: Ok(grant) }));
                 }
@@ -356,11 +358,7 @@ impl GroupRouter for Group {
                 let result = self.on_place(&params);
                 answers.push((link, RouterAnswer::Place { id, result }));
             }
-            GroupEvent::EpochHeard { epoch } => {
-                if let Some(at) = self.links.get_mut(&link) {
-                    at.epoch_heard = Some(epoch);
-                }
-            }
+            GroupEvent::EpochHeard { epoch } => self.on_epoch_heard(link, epoch),
             GroupEvent::Left { leave } => match leave.member {
                 Member::Client(client) if self.is_of(link, leave) => self.end_client(client),
                 Member::Worker(worker) if self.is_of(link, leave) => self.end_worker(worker),

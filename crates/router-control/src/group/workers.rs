@@ -14,6 +14,7 @@ use petasos_router_table::Membership;
 use petasos_tls::Holder;
 
 use super::{Group, Joining, Pending, Ready, Worker, WorkerKey, code, own_address};
+use crate::epochs::Readiness;
 use crate::plane_thread::PlaneCommand;
 use crate::secrets::epoch_of_workers;
 
@@ -142,9 +143,22 @@ impl Group {
         let (_, _, address) = key;
         let (tag, until) = (joined.tag, Time::NEVER);
         let id_there = joined.id;
-        let worker =
-            Worker { link, id: id_there, tag, key, holder, is_primary, dial, until, membership };
-        self.workers.insert(number, worker);
+        let readiness = Readiness::default();
+        self.workers.insert(
+            number,
+            Worker {
+                link,
+                id: id_there,
+                tag,
+                key,
+                holder,
+                is_primary,
+                dial,
+                until,
+                readiness,
+                membership,
+            },
+        );
         let Some(link) = link else {
             // Nobody waits for it any more.
             return self.end_worker(number);
@@ -159,10 +173,16 @@ impl Group {
             return self.answer_refused((link, id), refusal, answers);
         }
         self.member_log.set(number, Some(MemberState::There(data)));
-        let grant = JoinGrant {
+        let grant = self.grant(number, &joined);
+        let clients = self.client_log.version();
+        self.ready.push(Ready::Join { link, id, grant, clients });
+    }
+
+    fn grant(&mut self, number: u16, joined: &MemberJoined) -> JoinGrant {
+        JoinGrant {
             worker: number,
             session: joined.session,
-            tag,
+            tag: joined.tag,
             secret: joined.secret,
             payload_bytes: self.payload_bytes(),
             clients_max: self.settings.plane.clients_max,
@@ -174,9 +194,7 @@ impl Group {
             epoch: epoch_of_workers(self.secrets.as_mut(), self.epochs.newest()),
             source: self.data,
             feedback: self.data,
-        };
-        let clients = self.client_log.version();
-        self.ready.push(Ready::Join { link, id, grant, clients });
+        }
     }
 
     fn refuse_join(&mut self, joining: Joining, error: &TableError, answers: &mut RouterAnswers) {
@@ -246,11 +264,13 @@ impl Group {
         self.command(PlaneCommand::Forget(number));
     }
 
-    /// A worker whose grant was given may get requests.
+    /// A worker whose grant was given may get requests, once it has confirmed their epoch.
     pub(super) fn admit(&mut self, number: u16, tag: u32) {
-        let worker = self.workers.get(&number).filter(|worker| worker.tag == tag);
-        if let Some(&Worker { id, is_primary, .. }) = worker {
-            self.command(PlaneCommand::Admit(id));
+        let worker = self.workers.get_mut(&number).filter(|worker| worker.tag == tag);
+        if let Some(worker) = worker {
+            let (id, is_primary) = (worker.id, worker.is_primary);
+            worker.readiness.is_admitted = true;
+            self.turn_readiness();
             if is_primary {
                 self.primary = Some(id);
                 self.command(PlaneCommand::SetPrimary(Some(id)));

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use petasos_endpoint::{RefuseCode, SessionError};
-use petasos_router_control::{EpochTimes, GroupSettings, PlaneConfig, StartError, Workers};
+use petasos_router_control::{
+    EpochTimes, GroupSettings, GroupSnapshot, PlaneConfig, StartError, Workers,
+};
 
-use crate::world::{LOCALHOST, Router, Wire, client, node, socket, until, worker};
+use crate::operate::snapshot;
+use crate::world::{LOCALHOST, Router, Wire, client, node, patient, socket, until, worker};
 
 fn failure(at: &[petasos_endpoint::AtRouter]) -> Option<(SessionError, String)> {
     at[0].failure.as_ref().map(|failure| (failure.error.clone(), failure.detail.clone()))
@@ -87,6 +90,43 @@ fn rt30_calls_go_on_across_epochs_and_numbers_come_back() {
         });
         until(&mut clients, &mut workers, |clients, _| clients[0].session() != before);
     }
+}
+
+#[test]
+fn rt30_who_has_not_confirmed_the_epoch_of_requests_gets_none() {
+    let epochs =
+        EpochTimes { epoch: Duration::from_millis(2300), overlap: Duration::from_millis(200) };
+    let router = Router::start(GroupSettings { epochs, ..patient() });
+    let operator = router.service.operator();
+    let mut clients = [client(&[router.address])];
+    let mut workers = [worker(&[router.address]), worker(&[router.address])];
+    until(&mut clients, &mut workers, |clients, _| clients[0].peers() == 2);
+    let late = workers[1].endpoint.local_address();
+    let is_held = |seen: &GroupSnapshot| {
+        let late = seen.workers.iter().find(|it| it.address == late);
+        late.expect("it is there").state.is_held_back
+    };
+    until(&mut clients, &mut workers, |_, _| !is_held(&snapshot(&operator)));
+    // The loop of one stands, and so confirms nothing. It has nothing to do, so nobody misses it.
+    let (_, begun) = snapshot(&operator).epoch;
+    until(&mut clients, &mut workers[..1], |_, _| {
+        let seen = snapshot(&operator);
+        assert!(!is_held(&seen) || seen.epoch.1 > begun, "as long as the epoch is its own");
+        is_held(&seen)
+    });
+    let handled = workers[1].endpoint.state().handled;
+    let mut made = 0;
+    until(&mut clients, &mut workers[..1], |clients, _| {
+        made += u64::from(made < 100 && clients[0].call(64, false));
+        clients[0].endpoint.state().answered == 100
+    });
+    assert_eq!(clients[0].endpoint.state().errors, []);
+    until(&mut clients, &mut workers, |_, _| !is_held(&snapshot(&operator)));
+    assert_eq!(workers[1].endpoint.state().handled, handled, "nothing was given to it");
+    until(&mut clients, &mut workers, |clients, workers| {
+        clients[0].call(64, false);
+        workers[1].endpoint.state().handled > handled
+    });
 }
 
 #[test]

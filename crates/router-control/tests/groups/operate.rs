@@ -74,7 +74,7 @@ fn a_drained_worker_gets_nothing_also_when_it_has_joined_anew_and_no_call_fails(
         number(&snapshot(&operator)).is_some_and(|(_, state)| state.is_lost)
     });
     until(&mut callers, &mut workers, |_, _| {
-        number(&snapshot(&operator)).is_some_and(|(_, state)| !state.is_lost && !state.is_new)
+        number(&snapshot(&operator)).is_some_and(|(_, state)| !state.is_lost && !state.is_held_back)
     });
     let (again, state) = number(&snapshot(&operator)).expect("it is there");
     assert!(again == first && state.is_draining && state.weight == 40, "{again} {state:?}");
