@@ -5,6 +5,7 @@ mod acting;
 mod buffers;
 #[path = "../../../../crates/endpoint/tests/certificates/mod.rs"]
 mod certificates;
+mod described;
 mod flow;
 mod kept;
 mod killed;
@@ -14,6 +15,7 @@ mod retries;
 mod runtimes;
 mod support;
 mod untyped;
+mod users;
 mod without_types;
 
 use std::time::Duration;

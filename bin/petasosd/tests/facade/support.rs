@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -60,6 +61,26 @@ impl Daemon {
         let mut daemon = Daemon::new(name, folder, child, options);
         daemon.await_socket();
         daemon
+    }
+
+    /// One that runs as this user and group; none if this process may not start it so.
+    pub fn start_as(name: &str, (user, group): (u32, u32), options: &[&str]) -> Option<Daemon> {
+        let folder = folder(name, None);
+        let mut command = Daemon::command(&folder);
+        command.args(options).uid(user).gid(group).current_dir("/");
+        let owned = std::os::unix::fs::chown(&folder, Some(user), Some(group));
+        match owned.and_then(|()| command.spawn()) {
+            Ok(child) => {
+                let mut daemon = Daemon::new(name, folder, child, options);
+                daemon.await_socket();
+                Some(daemon)
+            }
+            Err(error) => {
+                let _ = std::fs::remove_dir_all(&folder);
+                petasos_skips::skip("root", format!("no other user: {error}"));
+                None
+            }
+        }
     }
 
     /// One that other hosts reach at `listen`. Gives where.
