@@ -43,6 +43,11 @@ pub enum Role {
 }
 
 impl Contender {
+    /// Whether calls go through the managed service.
+    pub fn is_managed(&self) -> bool {
+        self.name.starts_with("managed")
+    }
+
     /// Starts its processes.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use petasos_report::{Histogram, Progress, Tone, median};
 use super::args::ManagedArgs;
 use super::contender::{Contender, Role};
 use super::figures::{Figure, Point};
+use super::idle::Idle;
 use super::quantity::Quantity;
 use super::shape::Shape;
 use super::team::{PeakMemory, Team, TeamTurn};
@@ -23,6 +24,8 @@ pub struct Measured {
     pub skipped: Vec<Skipped>,
     /// The index of the point that stands for the figure.
     pub headline: usize,
+    /// What idle applications cost the service, or why that is not known; none if nobody asks.
+    pub idle: Option<Result<Idle, String>>,
 }
 
 /// The results of one point.
@@ -85,7 +88,10 @@ pub fn run(
     let headline = &figure.points[figure.headline].label;
     let headline = points.iter().position(|point| point.label == *headline).unwrap_or(0);
     let rounds = args.rounds(figure, points.len(), contenders.len());
-    let mut measured = Measured { points: Vec::new(), skipped: Vec::new(), headline };
+    let is_memory = figure.quantity == Quantity::MemoryBytes;
+    let idle = (is_memory && contenders.iter().any(|one| one.is_managed()))
+        .then(|| Idle::measure().map_err(|error| error.to_string()));
+    let mut measured = Measured { points: Vec::new(), skipped: Vec::new(), headline, idle };
     for point in points {
         let label = format!("managed {}, {} {}", figure.name, figure.varied, point.label);
         let mut progress = Progress::new(&label, rounds as u64);
@@ -338,7 +344,7 @@ pub mod tests {
         let skipped =
             vec![Skipped { name: "x", points: vec!["1".into()], reason: "not here".into() }];
         let points = figure.points.iter().map(point).collect();
-        Measured { points, skipped, headline: figure.headline }
+        Measured { points, skipped, headline: figure.headline, idle: None }
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod experiments;
 mod figures;
 pub mod folder;
 mod hotel;
+mod idle;
 pub mod launch;
 mod live;
 mod measure;

@@ -47,6 +47,10 @@ impl<'a> Outcome<'a> {
             "best_proxied": headline["best_proxied"],
             "points": points,
             "skipped": skipped.collect::<Vec<_>>(),
+            "idle": self.measured.idle.as_ref().map(|idle| match idle {
+                Ok(idle) => idle.json(),
+                Err(reason) => json!({ "reason": reason }),
+            }),
         })
     }
 
@@ -74,6 +78,11 @@ impl<'a> Outcome<'a> {
             }
         }
         println!("ratios are medians over the rounds, of {}", self.figure.quantity.name());
+        match &self.measured.idle {
+            Some(Ok(idle)) => println!("{}", idle.text()),
+            Some(Err(reason)) => println!("left out: idle applications: {reason}"),
+            None => {}
+        }
         for out in &self.measured.skipped {
             println!("left out: {} at {}: {}", out.name, out.points.join(", "), out.reason);
         }

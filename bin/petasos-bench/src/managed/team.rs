@@ -214,12 +214,17 @@ pub fn part_with(
 
 /// The most memory that a process has had resident, in bytes.
 fn peak_bytes(id: u32) -> Option<u64> {
-    peak_of(&std::fs::read_to_string(format!("/proc/{id}/status")).ok()?)
+    bytes_of("VmHWM:", &std::fs::read_to_string(format!("/proc/{id}/status")).ok()?)
 }
 
-/// The peak in the text of a process's status.
-fn peak_of(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+/// The memory that a process has resident now, in bytes.
+pub fn resident_bytes(id: u32) -> Option<u64> {
+    bytes_of("VmRSS:", &std::fs::read_to_string(format!("/proc/{id}/status")).ok()?)
+}
+
+/// A value in the text of a process's status.
+fn bytes_of(name: &str, status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }
@@ -231,10 +236,13 @@ mod tests {
     #[test]
     fn the_peak_is_read_from_a_status() {
         let status = "Name:\tx\nVmPeak:\t  9 kB\nVmHWM:\t   1234 kB\nVmRSS:\t   5 kB\n";
-        assert_eq!(peak_of(status), Some(1234 * 1024));
+        assert_eq!(bytes_of("VmHWM:", status), Some(1234 * 1024));
+        assert_eq!(bytes_of("VmRSS:", status), Some(5 * 1024));
         for bad in ["", "VmHWM: many kB", "VmHWM: 5 MB", "VmHWM: 18446744073709551615 kB"] {
-            assert_eq!(peak_of(bad), None, "{bad}");
+            assert_eq!(bytes_of("VmHWM:", bad), None, "{bad}");
         }
-        assert!(peak_bytes(std::process::id()).is_some_and(|bytes| bytes > 4096));
+        let own = std::process::id();
+        let (peak, now) = (peak_bytes(own).unwrap_or(0), resident_bytes(own).unwrap_or(0));
+        assert!(4096 < now && now <= peak_bytes(own).unwrap_or(0).max(peak), "{now} of {peak}");
     }
 }

@@ -135,7 +135,7 @@ fn schemas_are_bound_and_neighbours_measured() {
     }
     assert!(number(&bind["parameters"]["schema_bytes"]) > 1000.0);
     let beside = measured_in_turns("table4", &["--seconds", "0.1"]);
-    for name in ["without", "small-first"] {
+    for name in ["without", "small-first", "small-first-of-all"] {
         let row = &beside["contenders"][name];
         for field in ["p95_us", "p99_us", "gbit_per_s", "completed_long"] {
             assert!(number(&row[field]) > 0.0, "{field} of {name} in {beside}");
@@ -185,4 +185,23 @@ fn options_that_mean_nothing_are_refused() {
         let finished = managed(&["--figure", "changes", "--changes", changes]);
         assert_eq!(finished.code, Some(2), "{finished:?}");
     }
+}
+
+#[test]
+fn idle_applications_cost_the_service_little_memory() {
+    if !has_service() {
+        return;
+    }
+    let options = ["--contenders", "direct,managed", "--seconds", "0.2"];
+    let memory = measured_in_turns("15", &options);
+    let idle = &memory["idle"];
+    let resident = &idle["resident_bytes"];
+    let [one, all] = ["with_one", "with_all"].map(|name| number(&resident[name]));
+    assert!(1e6 < one && one < all, "{idle}");
+    let each = number(&idle["per_application_bytes"]);
+    assert_eq!(each, ((all - one) / number(&idle["applications"])).floor());
+    assert!(idle["is_reached"] == true && each <= number(&idle["goal_bytes"]), "{idle}");
+    // Nobody has asked for a service.
+    let without = measured_in_turns("15", &["--contenders", "direct", "--seconds", "0.1"]);
+    assert!(without["idle"].is_null(), "{without}");
 }

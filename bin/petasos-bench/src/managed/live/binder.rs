@@ -22,7 +22,8 @@ pub struct Binder {
     attached: Option<Loop>,
 }
 
-struct Nobody;
+/// Serves what is only bound.
+pub struct Nobody;
 
 impl First for Nobody {
     async fn call(&self, _: Request<Numbered>) -> Result<Response<Number>, Status> {

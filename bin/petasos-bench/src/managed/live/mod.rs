@@ -23,7 +23,7 @@ mod stages;
 mod tensors;
 mod transport;
 
-pub use binder::Binder;
+pub use binder::{Binder, Nobody};
 pub use intruder::intrude;
 pub use numbered::{NumberedClient, NumberedServer};
 pub use tensors::{TensorClient, server as tensor_server};

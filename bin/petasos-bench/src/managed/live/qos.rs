@@ -33,10 +33,24 @@ const FEW_AT_A_TIME: Setup = Setup {
     "in_flight_bytes_max": 131072, "hold_max_us": 100000}}]"#,
     ..BARE
 };
+/// The same two, each for all applications of a runtime together.
+const SMALL_FIRST_OF_ALL: Setup = Setup {
+    policies: r#"[{"application": "*", "kind": "qos",
+  "configuration": {"order": {"small_first": {"threshold_bytes": 1024}}, "scope": "runtime",
+    "in_flight_bytes_max": 1048576, "hold_max_us": 100000}}]"#,
+    ..BARE
+};
+const FEW_OF_ALL: Setup = Setup {
+    policies: r#"[{"application": "*", "kind": "qos",
+  "configuration": {"order": {"small_first": {"threshold_bytes": 1024}}, "scope": "runtime",
+    "in_flight_bytes_max": 131072, "hold_max_us": 100000}}]"#,
+    ..BARE
+};
 /// The contenders: their services, of the clients' host and of the servers'.
-const SETUPS: [(&str, [Setup; 2], Tone); 2] = [
+const SETUPS: [(&str, [Setup; 2], Tone); 3] = [
     ("without", [BARE, BARE], Tone::Muted),
     ("small-first", [SMALL_FIRST, FEW_AT_A_TIME], Tone::Primary),
+    ("small-first-of-all", [SMALL_FIRST_OF_ALL, FEW_OF_ALL], Tone::Secondary),
 ];
 
 /// The results of a contender.
