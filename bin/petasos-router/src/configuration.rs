@@ -33,7 +33,7 @@ pub struct Options {
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
             "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher", "plane",
             "virtual_address", "interface", "peer", "takeover_ms", "queue", "partial_checksums",
-            "etcd", "etcd_address",
+            "etcd", "etcd_address", "feedback",
         ]
     )]
     config: Option<PathBuf>,
@@ -220,6 +220,8 @@ pub struct GroupOptions {
     #[serde(default)]
     queue: Option<u32>,
     #[serde(default)]
+    feedback: Option<SocketAddr>,
+    #[serde(default)]
     partial_checksums: bool,
     #[serde(default)]
     tls_cert: Option<PathBuf>,
@@ -321,6 +323,7 @@ impl From<GroupArguments> for GroupOptions {
             etcd_address: given.etcd_address,
             plane: given.plane.plane,
             queue: given.plane.queue,
+            feedback: given.plane.feedback,
             partial_checksums: given.plane.partial_checksums,
             tls_cert: given.security.tls_cert,
             tls_key: given.security.tls_key,
@@ -349,6 +352,7 @@ impl GroupOptions {
                 .clone()
                 .filter(|_| self.plane != PlaneKind::Udp || self.virtual_address.is_none()),
             queue: self.queue,
+            feedback: self.feedback,
             partial_checksums: self.partial_checksums,
         }
     }
@@ -438,8 +442,9 @@ impl GroupOptions {
 /// router that runs may use these.
 pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
     let any = |address: SocketAddr| SocketAddr::new(address.ip(), 0);
-    let (listen, data, binds) = (any(group.listen), group.data.map(any), group.binds.map(any));
-    let mut group = GroupOptions { listen, data, binds, ..group.clone() };
+    let listen = any(group.listen);
+    let [data, binds, feedback] = [group.data, group.binds, group.feedback].map(|at| at.map(any));
+    let mut group = GroupOptions { listen, data, binds, feedback, ..group.clone() };
     (group.virtual_address, group.interface, group.peer) = (None, None, None);
     (group.etcd, group.etcd_address) = (None, None);
     (group.plane, group.queue, group.partial_checksums) = (PlaneKind::Udp, None, false);

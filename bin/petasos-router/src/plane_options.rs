@@ -27,6 +27,11 @@ pub struct PlaneOptions {
     #[arg(long, value_enum, default_value_t)]
     pub plane: PlaneKind,
 
+    /// With udp: a socket at this address, and a thread, for what workers tell the router. It takes
+    /// work off the thread that has requests, where there are processors for both
+    #[arg(long, value_name = "ADDR")]
+    pub feedback: Option<SocketAddr>,
+
     /// With xdp-socket and xdp: the interface [default: the one that has --data's address]. It
     /// also gets --virtual-address
     #[arg(long, value_name = "NAME")]
@@ -55,6 +60,9 @@ impl PlaneOptions {
         let given = given.into_iter().find(|(_, is_given)| *is_given);
         if self.plane != PlaneKind::XdpSocket && self.queue.is_some() {
             return Err("queue is for plane xdp-socket only".to_owned());
+        }
+        if self.plane != PlaneKind::Udp && self.feedback.is_some() {
+            return Err("feedback is for plane udp only".to_owned());
         }
         let (name, ip) = (self.name(), data.ip());
         match (self.plane, given) {
@@ -137,6 +145,13 @@ mod tests {
                 socket.check(wrong).expect_err("no interface has it");
                 xdp.check(wrong).expect_err("no interface has it");
             }
+        }
+        let feedback = "192.0.2.1:2".parse().ok();
+        PlaneOptions { feedback, ..PlaneOptions::default() }.check(data).expect("it is right");
+        for plane in [PlaneKind::Xdp, PlaneKind::XdpSocket] {
+            let split = PlaneOptions { feedback, plane, ..PlaneOptions::default() };
+            let refusal = split.check(data).expect_err("it has no socket");
+            assert_eq!(refusal, "feedback is for plane udp only");
         }
         let v6 = "[2001:db8::1]:1".parse().expect("it is an address");
         let xdp = PlaneOptions { plane: PlaneKind::Xdp, ..PlaneOptions::default() };

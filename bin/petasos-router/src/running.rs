@@ -81,8 +81,11 @@ impl Group {
     /// A line about it.
     pub fn line(&self) -> String {
         let ((data, binds), by) = (self.addresses(), &self.by);
-        let binds = binds.map(|binds| format!(", binds at udp {binds}")).unwrap_or_default();
-        format!("ready: attach and join at {}, packets at {by} {data}{binds}", self.listen)
+        let more = [("binds", binds), ("feedback", self.service.feedback_address())];
+        let more = more.map(|(what, at)| at.map(|at| format!(", {what} at udp {at}")));
+        let [binds, feedback] = more.map(Option::unwrap_or_default);
+        let listen = self.listen;
+        format!("ready: attach and join at {listen}, packets at {by} {data}{feedback}{binds}")
     }
 
     /// What operators see and change of it.
@@ -217,7 +220,14 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let mut program = None;
     let (service, by) = match group.plane().plane {
         PlaneKind::Udp => {
-            let service = serve(&node, udp("packets", data)?, (group, listen), settings);
+            let io = udp("packets", data)?;
+            let service = match group.plane().feedback {
+                None => serve(&node, io, (group, listen), settings),
+                Some(at) => {
+                    check_address("feedback", at, listen, &security)?;
+                    serve_split(&node, [io, udp("feedback", at)?], (group, listen), settings)
+                }
+            };
             (service, "udp".to_owned())
         }
         PlaneKind::Xdp => {
@@ -267,12 +277,32 @@ fn serve_behind(
     settings: GroupSettings,
     tier: Box<ProgramTier>,
 ) -> Result<RouterService, String> {
-    let binds = match settings.services.is_empty() {
-        true => None,
-        false => Some(bind_io(group, listen)?),
-    };
+    let binds = binds_of(&settings, (group, listen))?;
     let service = RouterService::start_with_tier(node, io, binds, settings, tier);
     service.map_err(|error| error.to_string())
+}
+
+/// The same with a thread of its own for feedback.
+fn serve_split(
+    node: &Node,
+    [io, feedback]: [UdpIo; 2],
+    (group, listen): (&GroupOptions, SocketAddr),
+    settings: GroupSettings,
+) -> Result<RouterService, String> {
+    let binds = binds_of(&settings, (group, listen))?;
+    let service = RouterService::start_split(node, io, feedback, binds, settings);
+    service.map_err(|error| error.to_string())
+}
+
+/// A socket for binds, if the group has services.
+fn binds_of(
+    settings: &GroupSettings,
+    (group, listen): (&GroupOptions, SocketAddr),
+) -> Result<Option<UdpIo>, String> {
+    match settings.services.is_empty() {
+        true => Ok(None),
+        false => bind_io(group, listen).map(Some),
+    }
 }
 
 /// Where binds come.

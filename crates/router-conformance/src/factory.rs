@@ -10,6 +10,11 @@ pub trait PlaneFactory: BackendFactory {
         let _ = (router, config);
         None
     }
+
+    /// Whether feedback comes to a port of its own, and another loop hears it.
+    fn is_split(&self) -> bool {
+        false
+    }
 }
 
 /// A tier, and what it has done.

@@ -8,11 +8,11 @@ use petasos_netio::{PacketIo, Route};
 use petasos_netio_conformance::turns;
 use petasos_router::{Config, Join, Policy};
 use petasos_router_plane::{
-    ClientAttached, MemberJoin, MemberJoined, Plane, PlaneConfig, PlaneStats,
+    ClientAttached, FeedbackLoop, MemberJoin, MemberJoined, Plane, PlaneConfig, PlaneStats,
 };
 use petasos_wire::{
-    Feedback, Group, Header, Kind, Packet, RejectCode, RoutePolicy, RoutedPacket, RoutingBlock,
-    WorkerBlock, WorkerCounts,
+    Feedback, Group, HEADER_BYTES, Header, Kind, Packet, RejectCode, RoutePolicy, RoutedPacket,
+    RoutingBlock, WorkerBlock, WorkerCounts,
 };
 
 use crate::factory::{PlaneFactory, TierCounts, planned};
@@ -26,6 +26,8 @@ const CLIENT_PORTS: usize = 2;
 struct Port<I> {
     io: I,
     to_router: Route,
+    /// Where feedback goes.
+    to_feedback: Route,
     /// What has arrived and was not looked at.
     inbox: Vec<Vec<u8>>,
     received: u64,
@@ -56,6 +58,8 @@ pub struct World<I> {
     next: u64,
     /// What a tier has done.
     tier: Option<Rc<dyn Fn() -> TierCounts>>,
+    /// What hears feedback, if the plane is split.
+    feedback: Option<(FeedbackLoop, Gathered<I>)>,
 }
 
 /// A first packet that a worker was given, as far as tests look at it.
@@ -92,15 +96,21 @@ impl<I: PacketIo> World<I> {
         F: PlaneFactory<Io = I>,
     {
         // One more than join at first may join later.
-        let mut ports = factory.ports(1 + CLIENT_PORTS + workers + 1).into_iter();
-        let mut io = Gathered::new(ports.next().expect("there is more than one"));
+        let own = 1 + usize::from(factory.is_split());
+        let mut ports = factory.ports(own + CLIENT_PORTS + workers + 1).into_iter();
+        let mut own_port = || Gathered::new(ports.next().expect("there are more"));
+        let mut io = own_port();
+        let heard = factory.is_split().then(&mut own_port);
         let router = io.local_address();
+        let feedback = heard.as_ref().map_or(router, |heard| heard.local_address());
         let port = |mut io: I| {
-            let to_router = io.route(router).expect("ports reach each other");
-            Port { io, to_router, inbox: Vec::new(), received: 0 }
+            let to = [router, feedback].map(|to| io.route(to).expect("ports reach each other"));
+            let [to_router, to_feedback] = to;
+            Port { io, to_router, to_feedback, inbox: Vec::new(), received: 0 }
         };
         let ports: Vec<_> = ports.map(port).collect();
         let (mut plane, counts) = planned(factory, io.inner(), config);
+        let feedback = heard.map(|heard| (plane.split(), heard));
         let tier = counts.map(|counts| {
             let counts: Rc<dyn Fn() -> TierCounts> = counts.into();
             let taken = counts.clone();
@@ -111,7 +121,8 @@ impl<I: PacketIo> World<I> {
         let attached = plane.attach(&mut io, ports[0].io.local_address()).expect("there is room");
         let (client, next) = ((attached, 0), 1);
         let workers_none = Vec::new();
-        let mut world = World { now, io, plane, client, workers: workers_none, ports, next, tier };
+        let mut world =
+            World { now, io, plane, client, workers: workers_none, ports, next, tier, feedback };
         (0..workers).for_each(|_| world.join(bound, false));
         world
     }
@@ -142,6 +153,9 @@ impl<I: PacketIo> World<I> {
             is_primary,
         };
         let joined = self.plane.join(&mut self.io, self.now, &joining).expect("there is room");
+        if let Some((feedback, heard)) = &mut self.feedback {
+            feedback.join(heard, &joined, joining.address).expect("ports reach each other");
+        }
         let counts = WorkerCounts { sequence: 0, received: 0, settled: 0, bound };
         self.workers.push(Worker { port, joined, counts });
         if self.tier.is_some() {
@@ -212,10 +226,13 @@ impl<I: PacketIo> World<I> {
     }
 
     fn post(&mut self, port: usize, bytes: &[u8]) {
-        let Port { io, to_router, .. } = &mut self.ports[port];
-        let taken = turns().any(|_| io.transmit_train(*to_router, bytes, bytes.len()) == 1);
+        let Port { io, to_router, to_feedback, .. } = &mut self.ports[port];
+        // Feedback is a header (RT20).
+        let heard = self.feedback.as_mut().filter(|_| bytes.len() == HEADER_BYTES);
+        let to = if heard.is_some() { *to_feedback } else { *to_router };
+        let taken = turns().any(|_| io.transmit_train(to, bytes, bytes.len()) == 1);
         assert!(taken, "there is room for a packet");
-        self.io.expect();
+        heard.map_or(&mut self.io, |(_, heard)| heard).expect();
     }
 
     /// The client sends a packet, and the plane takes a turn.
@@ -233,6 +250,9 @@ impl<I: PacketIo> World<I> {
     /// The plane takes a turn: what is under way to it is a batch.
     pub fn turn(&mut self) {
         self.now = self.now + Duration::from_micros(1);
+        if let Some((feedback, heard)) = &mut self.feedback {
+            feedback.turn(heard);
+        }
         self.plane.turn(&mut self.io, self.now);
     }
 

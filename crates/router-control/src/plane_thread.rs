@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex};
 
 use core::time::Duration;
 
-use petasos_base::{Clock, Time, Yielder};
+use petasos_base::{Clock, Time};
 use petasos_endpoint::{Mailbox, RouterWaker};
 use petasos_netio::{IoStats, PacketIo};
 use petasos_router::{Event, WorkerId};
 use petasos_router_plane::{ClientAttached, MemberJoin, MemberJoined, Plane, TableError};
 use petasos_seal::group::GroupSecret;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::feedback_thread::FeedbackCommand;
+use crate::idle::{Idle, sleep};
 use crate::overrides::Overrides;
 
 /// Names a question to the plane.
@@ -79,17 +80,17 @@ pub(crate) struct PlaneThread<I> {
     pub(crate) commands: Arc<Mailbox<PlaneCommand>>,
     pub(crate) replies: Arc<Replies>,
     pub(crate) waker: RouterWaker,
-    /// How long to spin before a sleep, at most: less where nothing comes meanwhile, and not while
-    /// others want the processor (ADR 18).
+    /// How long to spin before a sleep, at most.
     pub(crate) spin: Duration,
+    /// The thread that hears feedback, if the plane is split.
+    pub(crate) feedback: Option<Arc<Mailbox<FeedbackCommand>>>,
     pub(crate) overrides: Overrides,
 }
 
 impl<I: PacketIo> PlaneThread<I> {
     pub(crate) fn run(mut self) {
         let clock = Clock::system();
-        let mut commands = VecDeque::new();
-        let (mut idle_since, mut yielder) = (None, Yielder::new(self.spin));
+        let (mut commands, mut idle) = (VecDeque::new(), Idle::new(self.spin));
         loop {
             let now = clock.now();
             if self.commands.has_mail() {
@@ -103,16 +104,7 @@ impl<I: PacketIo> PlaneThread<I> {
             }
             let is_busy = self.plane.turn(&mut self.io, now);
             self.tell_events();
-            if is_busy {
-                idle_since = None;
-            } else if now - *idle_since.get_or_insert(now) < yielder.spin(now) {
-                yielder.rest(|| clock.now());
-            } else {
-                if self.sleep(&clock) {
-                    yielder.slept(clock.now() - now);
-                }
-                idle_since = None;
-            }
+            idle.rest(&clock, now, is_busy, || self.sleep(&clock, now));
         }
     }
 
@@ -128,6 +120,7 @@ impl<I: PacketIo> PlaneThread<I> {
                     // Nobody knows it yet (RT36).
                     self.plane.hold_back(joined.id, true);
                     self.overrides.apply(&mut self.plane, joined.id, joining.worker);
+                    self.tell_feedback(FeedbackCommand::Join(*joined, joining.address));
                 }
                 self.reply(PlaneReply::Joined { ticket, result });
             }
@@ -136,7 +129,7 @@ impl<I: PacketIo> PlaneThread<I> {
             PlaneCommand::HoldBack(id, is_held) => drop(self.plane.hold_back(id, is_held)),
             PlaneCommand::SetPrimary(id) => self.plane.set_primary(id),
             PlaneCommand::Disconnect(id) => drop(self.plane.disconnect(now, id)),
-            PlaneCommand::End(id) => drop(self.plane.end(&mut self.io, id)),
+            PlaneCommand::End(id) => self.end(id),
             PlaneCommand::BeginEpoch(epoch, secret) => self.plane.begin_epoch(epoch, secret),
             PlaneCommand::EndEpoch => self.plane.end_epoch(),
             PlaneCommand::Forget(worker) => self.overrides.forget(worker),
@@ -152,7 +145,7 @@ impl<I: PacketIo> PlaneThread<I> {
         while let Some(event) = self.plane.poll_event() {
             // The rest is for statistics. A worker can cause it at will.
             if let Event::Gone { worker, .. } | Event::Left { worker } = event {
-                self.plane.end(&mut self.io, worker);
+                self.end(worker);
                 self.reply(PlaneReply::Worker(event));
             }
         }
@@ -168,32 +161,27 @@ impl<I: PacketIo> PlaneThread<I> {
     }
 
     /// Sleeps until something arrives or is due. Returns whether it did.
-    fn sleep(&mut self, clock: &Clock) -> bool {
-        let now = clock.now();
+    fn sleep(&mut self, clock: &Clock, now: Time) -> bool {
+        if !self.plane.doze() {
+            return false;
+        }
         let wake_at = self.plane.next_turn_at(now);
-        let wait_ns = wake_at.nanos_since(now);
-        if wait_ns == 0 || !self.io.prepare_to_sleep() || !self.commands.doze() {
-            return false;
+        let has_slept = sleep(&mut self.io, &self.commands, clock, wake_at);
+        self.plane.rise();
+        has_slept
+    }
+
+    /// A membership has ended.
+    fn end(&mut self, id: WorkerId) {
+        self.plane.end(&mut self.io, id);
+        self.tell_feedback(FeedbackCommand::End(id));
+    }
+
+    fn tell_feedback(&self, command: FeedbackCommand) {
+        if let Some(feedback) = &self.feedback {
+            // If that thread is gone, the router is no use any more, and its process ends.
+            let _ = feedback.post(command);
         }
-        let timeout = (wake_at != Time::NEVER).then(|| Duration::from_nanos(wait_ns));
-        // No timer is further away than the system's numbers go.
-        let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
-        // One that nobody can wait for is asked again and again.
-        let Some(packets) = self.io.descriptor() else {
-            self.commands.rise();
-            return false;
-        };
-        let mut fds = [
-            PollFd::from_borrowed_fd(packets, PollFlags::IN),
-            PollFd::new(self.commands.as_ref(), PollFlags::IN),
-        ];
-        // An interrupted or failed poll only ends the sleep early, which is harmless.
-        let _ = poll(&mut fds, timeout.as_ref());
-        self.commands.rise();
-        if !fds[1].revents().is_empty() {
-            self.commands.hush();
-        }
-        true
     }
 }
 

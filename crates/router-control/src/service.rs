@@ -12,10 +12,11 @@ use petasos_control::DataAddress;
 use petasos_endpoint::{Mailbox, Node};
 use petasos_netio::PacketIo;
 use petasos_netio_udp::UdpIo;
-use petasos_router_plane::{Plane, PlaneConfigError, Tier};
+use petasos_router_plane::{FeedbackLoop, Plane, PlaneConfigError, Tier};
 use petasos_router_table::{BindServer, BindServerError, NamesError, Table};
 
 use crate::config::GroupSettings;
+use crate::feedback_thread::{FeedbackCommand, FeedbackThread};
 use crate::group::{Group, Refused};
 use crate::methods::MethodTable;
 use crate::operator::Operator;
@@ -52,11 +53,26 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
+/// The thread that hears feedback.
+struct FeedbackService {
+    address: SocketAddr,
+    commands: Arc<Mailbox<FeedbackCommand>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is before a plane, or beside it.
+enum Around {
+    Nothing,
+    Tier(Box<dyn Tier>),
+    Feedback(UdpIo),
+}
+
 /// A router that runs. Dropping it ends its threads; its node ends by itself.
 pub struct RouterService {
     binds: Option<BindServer>,
     plane: Arc<Mailbox<PlaneCommand>>,
     thread: Option<JoinHandle<()>>,
+    feedback: Option<FeedbackService>,
     refused: Arc<Refused>,
     data: SocketAddr,
     operator: Operator,
@@ -76,14 +92,28 @@ impl RouterService {
         mut settings: GroupSettings,
         tier: Box<dyn Tier>,
     ) -> Result<RouterService, StartError> {
-        let binds = match bind_io {
-            Some(bind_io) => Some((bind_io, Table::new(&settings.services)?)),
-            None if settings.services.is_empty() => None,
-            None => return Err(StartError::NoBindSocket),
-        };
+        let binds = binds_of(bind_io, &settings)?;
         let core = &mut settings.plane.core;
         core.workers_max = core.workers_max.min(tier.workers_max());
-        RouterService::start_with(node, io, binds, settings, Some(tier))
+        RouterService::start_with(node, io, binds, settings, Around::Tier(tier))
+    }
+
+    /// Like [`RouterService::start`] or, with a packet I/O for binds,
+    /// [`RouterService::start_with_table`], with a thread of its own for feedback, which workers
+    /// send to `feedback_io`: the split of R2P2's router (section 4.2). It is worth it where there
+    /// are processors for both threads, and workers that tell much.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start_split(
+        node: &Node,
+        io: impl PacketIo + Send + 'static,
+        feedback_io: UdpIo,
+        bind_io: Option<UdpIo>,
+        settings: GroupSettings,
+    ) -> Result<RouterService, StartError> {
+        let binds = binds_of(bind_io, &settings)?;
+        RouterService::start_with(node, io, binds, settings, Around::Feedback(feedback_io))
     }
 
     /// Makes `node` the router of a group, whose packets come to `io`, any packet I/O that passes
@@ -100,7 +130,7 @@ impl RouterService {
         if !settings.services.is_empty() {
             return Err(StartError::NoBindSocket);
         }
-        RouterService::start_with(node, io, None, settings, None)
+        RouterService::start_with(node, io, None, settings, Around::Nothing)
     }
 
     /// Like [`RouterService::start`], for a group with the table of methods of
@@ -117,7 +147,7 @@ impl RouterService {
         settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
         let table = Table::new(&settings.services)?;
-        RouterService::start_with(node, io, Some((bind_io, table)), settings, None)
+        RouterService::start_with(node, io, Some((bind_io, table)), settings, Around::Nothing)
     }
 
     fn start_with(
@@ -125,22 +155,33 @@ impl RouterService {
         io: impl PacketIo + Send + 'static,
         binds: Option<(UdpIo, Table)>,
         mut settings: GroupSettings,
-        tier: Option<Box<dyn Tier>>,
+        around: Around,
     ) -> Result<RouterService, StartError> {
         settings.check()?;
         settings.plane.is_sealed = node.is_secured();
         let data = io.local_address();
         let mut plane = Plane::new(&settings.plane, random_seed())?;
-        if let Some(tier) = tier {
-            plane.set_tier(tier);
-        }
         let commands = Arc::new(Mailbox::new()?);
+        let (feedback, feedback_at) = match around {
+            Around::Nothing => (None, data),
+            Around::Tier(tier) => {
+                plane.set_tier(tier);
+                (None, data)
+            }
+            Around::Feedback(io) => {
+                let feedback = FeedbackService::start(plane.split(), io, commands.clone())?;
+                let at = feedback.address;
+                (Some(feedback), at)
+            }
+        };
         let (replies, refused) = (Arc::new(Replies::default()), Arc::new(Refused::default()));
         let binds = binds.map(|(io, table)| BindServer::start(node, io, table)).transpose()?;
-        let ip = Some(data.ip()).filter(|ip| !ip.is_unspecified());
+        let told = |at: SocketAddr| {
+            DataAddress::udp(at.port(), Some(at.ip()).filter(|ip| !ip.is_unspecified()))
+        };
         let group = Group::new(
             settings,
-            DataAddress::udp(data.port(), ip),
+            [told(data), told(feedback_at)],
             (commands.clone(), replies.clone()),
             refused.clone(),
             binds.as_ref().map(|binds| MethodTable::new(binds.judge())),
@@ -155,12 +196,13 @@ impl RouterService {
             replies,
             waker: node.router_waker(),
             spin: SPIN,
+            feedback: feedback.as_ref().map(|feedback| feedback.commands.clone()),
             overrides: Overrides::default(),
         };
         let thread = std::thread::Builder::new().name("petasos-plane".into());
         let thread = thread.spawn(move || plane_thread.run())?;
         let (plane, thread) = (commands, Some(thread));
-        let service = RouterService { binds, plane, thread, refused, data, operator };
+        let service = RouterService { binds, plane, thread, feedback, refused, data, operator };
         node.set_router(Box::new(group)).map_err(|_| StartError::HasRouter)?;
         Ok(service)
     }
@@ -168,6 +210,7 @@ impl RouterService {
     /// Whether its threads run. If one has failed, start another process.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            && self.feedback.as_ref().is_none_or(FeedbackService::is_running)
             && self.binds.as_ref().is_none_or(BindServer::is_running)
     }
 
@@ -176,9 +219,14 @@ impl RouterService {
         self.binds.as_ref().map(BindServer::address)
     }
 
-    /// Where first packets and feedback come.
+    /// Where first packets come, and feedback unless a thread of its own hears it.
     pub fn data_address(&self) -> SocketAddr {
         self.data
+    }
+
+    /// Where feedback comes, if a thread of its own hears it.
+    pub fn feedback_address(&self) -> Option<SocketAddr> {
+        self.feedback.as_ref().map(|feedback| feedback.address)
     }
 
     /// What operators see and change of it.
@@ -204,6 +252,48 @@ impl Drop for RouterService {
         self.operator.desk.close();
         // A thread that is gone need not be told.
         let _ = self.plane.post(PlaneCommand::Stop);
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, that was reported; a drop must not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The table of a group's methods, and the packet I/O of binds, if it has one.
+fn binds_of(
+    bind_io: Option<UdpIo>,
+    settings: &GroupSettings,
+) -> Result<Option<(UdpIo, Table)>, StartError> {
+    match bind_io {
+        Some(bind_io) => Ok(Some((bind_io, Table::new(&settings.services)?))),
+        None if settings.services.is_empty() => Ok(None),
+        None => Err(StartError::NoBindSocket),
+    }
+}
+
+impl FeedbackService {
+    fn start(
+        heard: FeedbackLoop,
+        io: UdpIo,
+        plane: Arc<Mailbox<PlaneCommand>>,
+    ) -> io::Result<FeedbackService> {
+        let (address, commands) = (io.local_address(), Arc::new(Mailbox::new()?));
+        let wake = move || plane.wake();
+        let thread = FeedbackThread { heard, io, commands: commands.clone(), wake, spin: SPIN };
+        let named = std::thread::Builder::new().name("petasos-heard".into());
+        let thread = Some(named.spawn(move || thread.run())?);
+        Ok(FeedbackService { address, commands, thread })
+    }
+
+    fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
+impl Drop for FeedbackService {
+    fn drop(&mut self) {
+        // A thread that is gone need not be told.
+        let _ = self.commands.post(FeedbackCommand::Stop);
         if let Some(thread) = self.thread.take() {
             // If it panicked, that was reported; a drop must not panic.
             let _ = thread.join();

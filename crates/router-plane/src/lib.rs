@@ -6,7 +6,8 @@
 //! packets, and sends each worker its requests as trains. A request is copied once, into the train
 //! that it leaves with; one that has to wait, once more.
 //!
-//! A [`Tier`] may decide before packets come here: what is plain, in front of the plane.
+//! A [`FeedbackLoop`] may hear feedback in another thread (R2P2, section 4.2). A [`Tier`] may
+//! decide before packets come here: what is plain, in front of the plane.
 //!
 //! Who may attach and join, and what they are told, the caller decides: the plane is given clients
 //! and members, and names them by numbers.
@@ -23,6 +24,7 @@
 
 mod clients;
 mod config;
+mod feedback;
 mod frames;
 mod give;
 mod members;
@@ -31,12 +33,14 @@ mod outbox;
 mod plane;
 mod reject;
 mod rejections;
+mod split;
 mod stats;
 mod tier;
 mod tiered;
 
 pub use clients::{ClientAttached, ClientCounts};
 pub use config::{PlaneConfig, PlaneConfigError};
+pub use feedback::{FeedbackLoop, HeardTurn};
 pub use members::{MemberJoin, MemberJoined};
 pub use plane::{Plane, TableError};
 pub use stats::{PlaneStats, RejectionStats, TierStats};

@@ -16,6 +16,7 @@ use petasos_wire::{
 
 use crate::clients::{Client, ClientAttached, ClientCounts, Clients};
 use crate::config::{PlaneConfig, PlaneConfigError};
+use crate::feedback::HeardElsewhere;
 use crate::frames::{FrameId, Frames};
 use crate::members::{Member, MemberJoin, MemberJoined, Members};
 use crate::outbox::Outbox;
@@ -66,6 +67,8 @@ pub struct Plane {
     pub(crate) rejections: RejectionStats,
     /// What decides before it.
     pub(crate) tier: Option<Tiered>,
+    /// What another thread hears.
+    pub(crate) heard: Option<HeardElsewhere>,
 }
 
 impl Plane {
@@ -94,6 +97,7 @@ impl Plane {
             stats: PlaneStats::default(),
             rejections: RejectionStats::default(),
             tier: None,
+            heard: None,
         })
     }
 
@@ -166,6 +170,9 @@ impl Plane {
         if let Some(Tiered { tier, .. }) = &mut self.tier {
             tier.join(&TierMember { place, address, named: (session, tag), own_tag, secret });
         }
+        if let Some(elsewhere) = &self.heard {
+            elsewhere.board().begin(id);
+        }
         let origin = io.origin(route);
         let member = Member { id, worker, route, origin, session, tag, own_tag, secret };
         if let Some(before) = self.members.put(member) {
@@ -218,7 +225,8 @@ impl Plane {
         let is_deaf = self.out.is_backed_up();
         self.stats.backed_up += u64::from(is_deaf);
         self.learn_from_tier(now);
-        let received = !is_deaf && self.receive(io, now);
+        let has_heard = self.learn_heard(now);
+        let received = !is_deaf && self.receive(io, now) || has_heard;
         self.turns_without_rest = if received { self.turns_without_rest + 1 } else { 0 };
         let has_heard_all = !received || self.turns_without_rest >= TURNS_WITHOUT_REST_MAX;
         if !is_deaf && has_heard_all && self.core.next_timeout() <= now {

@@ -3,7 +3,7 @@
 
 use core::net::SocketAddrV4;
 
-use petasos_wire::{Feedback, Header, Kind, SETTLED_NUMBERS, WorkerCounts};
+use petasos_wire::{Feedback, Header, Kind, WorkerCounts};
 
 /// The most workers of a group.
 pub const WORKERS_MAX: usize = 64;
@@ -102,21 +102,4 @@ pub(crate) fn worker_mark(session: u32, tag: u32) -> u64 {
 /// What the first word of a worker's packets names, without what says their form.
 pub(crate) fn named(session: u32, tag: u32) -> u64 {
     first_word(&Header::for_session(session, tag).to_bytes()) & !0xffff
-}
-
-/// The newest feedback as a word.
-pub(crate) fn told_word(counts: &WorkerCounts) -> u64 {
-    let (settled, bound) = (u64::from(counts.settled), u64::from(counts.bound));
-    let settled = settled % u64::from(SETTLED_NUMBERS);
-    settled | (bound << 28) | (u64::from(counts.sequence) << 40)
-}
-
-/// The other way round; `received` is a word of its own.
-pub(crate) fn told_of(word: u64, received: u32) -> WorkerCounts {
-    WorkerCounts {
-        sequence: (word >> 40) as u32,
-        received,
-        settled: word as u32 % SETTLED_NUMBERS,
-        bound: (word >> 28) as u16 & 0xfff,
-    }
 }

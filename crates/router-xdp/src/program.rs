@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::layout::{
     CLIENT_WORDS, COUNT_WORDS, Client, HEADERS_BYTES, MODE_ON, MODE_PARTIAL, PARKED_AT,
     PARKED_BYTES, PROCESSORS, Place, Table, WINDOW_NUMBERS, WINDOW_WORDS, address_word,
-    client_mark, named, place, told_of, told_word, worker_mark,
+    client_mark, named, place, worker_mark,
 };
 
 /// The object that CI compares with what Debian's clang 14 makes of `program/router.bpf.c`.
@@ -189,7 +189,7 @@ impl RouterProgram {
         self.end_place(worker);
         let settled = (count % u64::from(SETTLED_NUMBERS)) as u32;
         let told = WorkerCounts { sequence: 0, received: 0, settled, bound };
-        let (own, told) = (worker as u64, told_word(&told));
+        let (own, told) = (worker as u64, told.to_word());
         for (word, value) in [
             (Place::Own, own),
             (Place::Given, count),
@@ -237,7 +237,7 @@ impl RouterProgram {
         let received = self.at(worker, Place::Received).load(Ordering::Acquire);
         let given = self.at(worker, Place::Given).load(Ordering::Acquire);
         let received = (received % u64::from(GIVEN_NUMBERS)) as u32;
-        PlaceCounts { given, told: told_of(told, received) }
+        PlaceCounts { given, told: WorkerCounts::of_word(told, received) }
     }
 
     /// Takes a worker's next number, while it has a slot.
@@ -248,7 +248,7 @@ impl RouterProgram {
             let told = self.at(worker, Place::Told).load(Ordering::Acquire);
             let before = given.load(Ordering::Acquire);
             let outstanding = before.wrapping_sub(told) % u64::from(SETTLED_NUMBERS);
-            if outstanding >= limit.min(told_of(told, 0).bound.into()) {
+            if outstanding >= limit.min(WorkerCounts::of_word(told, 0).bound.into()) {
                 return None;
             }
             let next = before + 1;
@@ -273,7 +273,7 @@ impl RouterProgram {
         told: &WorkerCounts,
         received: u64,
     ) -> bool {
-        let (before, after) = (told_word(before), told_word(told));
+        let (before, after) = (before.to_word(), told.to_word());
         let (ok, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
         let word = self.at(worker, Place::Told);
         let is_newest = word.compare_exchange(before, after, ok, relaxed).is_ok();

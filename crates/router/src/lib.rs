@@ -43,6 +43,7 @@
 
 mod account;
 mod adjust;
+mod board;
 mod choose;
 mod config;
 mod health;
@@ -64,6 +65,7 @@ mod workers;
 
 pub use account::Account;
 pub use adjust::Adjustment;
+pub use board::{FeedbackBoard, HeardWorker, Put};
 pub use config::{
     Config, ConfigError, Ejection, HOLD_REQUESTS, Hold, Keys, Liveness, PRIORITIES, WAITING_MAX,
     WORKERS_MAX,

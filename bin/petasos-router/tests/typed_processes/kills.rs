@@ -17,8 +17,17 @@ fn of_folder(folder: &Path) -> Place {
 
 #[test]
 fn rt15_a_killed_worker_costs_no_call_that_may_run_twice_and_nothing_runs_twice() {
+    workers_are_killed(&["--listen", "127.0.0.1:0"]);
+}
+
+#[test]
+fn rt15_the_same_holds_where_a_thread_of_its_own_hears_feedback() {
+    workers_are_killed(&["--listen", "127.0.0.1:0", "--feedback", "127.0.0.1:0"]);
+}
+
+fn workers_are_killed(options: &[&str]) {
     const KILLS: usize = 4;
-    let (_router, address) = router(&[&["--listen", "127.0.0.1:0"][..], &SERVICE].concat());
+    let (_router, address) = router(&[options, &SERVICE].concat());
     let group = target(&[address]);
     let mut workers = vec![worker(&group), worker(&group)];
     let seen = call_at(&group, &Place::default(), |until_more| {

@@ -68,7 +68,7 @@ impl Group {
             cipher: self.cipher(),
             // It is the newest that clients know when the grant is given.
             epoch: epoch_of_client(self.secrets.as_mut(), self.epochs.of_clients(), client),
-            address: self.data,
+            address: self.data[0],
         };
         self.ready.push(Ready::Attach { link, id, grant, passes: 0 });
     }

@@ -129,7 +129,8 @@ enum Ready {
 /// See the module's documentation.
 pub(crate) struct Group {
     settings: GroupSettings,
-    data: DataAddress,
+    /// Where first packets come, and feedback.
+    data: [DataAddress; 2],
     plane: Arc<Mailbox<PlaneCommand>>,
     replies: Arc<Replies>,
     refused: Arc<Refused>,
@@ -171,7 +172,7 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn new(
         settings: GroupSettings,
-        data: DataAddress,
+        data: [DataAddress; 2],
         (plane, replies): (Arc<Mailbox<PlaneCommand>>, Arc<Replies>),
         refused: Arc<Refused>,
         methods: Option<MethodTable>,

@@ -192,8 +192,8 @@ impl Group {
             cipher: self.cipher(),
             // It is the newest when the grant is given.
             epoch: epoch_of_workers(self.secrets.as_mut(), self.epochs.newest()),
-            source: self.data,
-            feedback: self.data,
+            source: self.data[0],
+            feedback: self.data[1],
         }
     }
 

@@ -8,5 +8,6 @@ mod moving;
 mod operate;
 mod places;
 mod sealed;
+mod split;
 mod tables;
 mod world;

@@ -25,7 +25,7 @@ fn clients(of: &Operator, after: Option<u32>, most: usize) -> (Vec<ClientSnapsho
     told.recv_timeout(PATIENCE).expect("the router answers")
 }
 
-fn change(of: &Operator, worker: u16, change: WorkerChange) -> bool {
+pub fn change(of: &Operator, worker: u16, change: WorkerChange) -> bool {
     let (tell, told) = channel();
     of.change_worker(worker, change, move |is_there| tell.send(is_there).expect("it is waited"));
     told.recv_timeout(PATIENCE).expect("the router answers")

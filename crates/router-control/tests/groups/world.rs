@@ -46,6 +46,14 @@ impl Router {
         Router::start_at(node(true), settings)
     }
 
+    /// With a thread of its own for feedback.
+    pub fn start_split(settings: GroupSettings) -> Router {
+        let node = node(true);
+        let service = RouterService::start_split(&node, socket(), socket(), None, settings);
+        let address = node.local_address().expect("it listens");
+        Router { _node: node, service: service.expect("they are right"), address }
+    }
+
     pub fn start_at(node: Node, settings: GroupSettings) -> Router {
         let service = match settings.services.is_empty() {
             true => RouterService::start(&node, socket(), settings),

@@ -53,6 +53,31 @@ impl BackendFactory for Sockets {
     }
 }
 
+/// The same, with a loop of its own for feedback.
+struct Split<F>(F);
+
+impl<F: BackendFactory> BackendFactory for Split<F> {
+    type Io = F::Io;
+
+    fn ports(&self, count: usize) -> Vec<F::Io> {
+        self.0.ports(count)
+    }
+
+    fn foreign_address(&self) -> SocketAddr {
+        self.0.foreign_address()
+    }
+
+    fn tells_origins(&self) -> bool {
+        self.0.tells_origins()
+    }
+}
+
+impl<F: BackendFactory> PlaneFactory for Split<F> {
+    fn is_split(&self) -> bool {
+        true
+    }
+}
+
 impl PlaneFactory for Memory {}
 
 impl PlaneFactory for Sockets {}
@@ -65,6 +90,16 @@ mod memory {
 mod udp {
     use super::*;
     plane_tests!(Some(Sockets(UdpConfig::default())));
+}
+
+mod split_memory {
+    use super::*;
+    plane_tests!(Some(Split(Memory)));
+}
+
+mod split_udp {
+    use super::*;
+    plane_tests!(Some(Split(Sockets(UdpConfig::default()))));
 }
 
 mod udp_without_trains {

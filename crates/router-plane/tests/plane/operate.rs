@@ -62,7 +62,7 @@ fn members_are_found_by_their_numbers() {
     assert!(world.plane.set_weight(two, 50) && world.plane.drain(two, true));
     world.plane.set_primary(Some(two));
     let of_two = world.plane.member_states().find(|(number, _)| *number == 2).expect("it is there");
-    assert!(of_two.1.is_draining && !of_two.1.is_lost && !of_two.1.is_new);
+    assert!(of_two.1.is_draining && !of_two.1.is_lost && !of_two.1.is_held_back);
     assert_eq!((of_two.1.weight, of_two.1.bound, of_two.1.limit), (50, 4, 0));
     assert_eq!((world.plane.primary(), world.plane.clients()), (Some(2), 1));
     (0..8u8).for_each(|byte| world.ask(&[byte]));

@@ -21,6 +21,24 @@ pub struct WorkerCounts {
     pub bound: u16,
 }
 
+impl WorkerCounts {
+    /// All but `received` in one word: who shares counts between threads changes it in one step.
+    pub fn to_word(&self) -> u64 {
+        let (settled, bound) = (u64::from(self.settled), u64::from(self.bound));
+        settled % u64::from(SETTLED_NUMBERS) | bound << 28 | u64::from(self.sequence) << 40
+    }
+
+    /// The other way round.
+    pub fn of_word(word: u64, received: u32) -> WorkerCounts {
+        WorkerCounts {
+            sequence: (word >> 40) as u32,
+            received,
+            settled: word as u32 % SETTLED_NUMBERS,
+            bound: (word >> 28) as u16 & CREDITS_MAX as u16,
+        }
+    }
+}
+
 /// A worker's packet to its router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
