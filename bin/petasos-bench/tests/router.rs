@@ -207,6 +207,19 @@ fn kills_cost_no_call_that_may_run_twice_and_nothing_runs_twice() {
 }
 
 #[test]
+fn changes_on_purpose_cost_no_call() {
+    let Some(json) = measured("changes", &[]) else { return };
+    for who in ["reloads", "workers", "routers"] {
+        let cost = &json[who];
+        assert_eq!(cost["changes"], 3, "{cost}");
+        for what in ["failed_idempotent", "failed_others", "run_twice", "answered_unrun"] {
+            assert_eq!(cost[what], 0, "{what}: {cost}");
+        }
+        assert!(number(&cost["ratio"]) > 0.0 && number(&cost["p99_us"]["without"]) > 0.0);
+    }
+}
+
+#[test]
 fn what_does_not_exist_is_refused() {
     let finished = router(&["--figure", "1", "--dist", "square"]);
     assert_eq!(finished.code, Some(2), "{finished:?}");

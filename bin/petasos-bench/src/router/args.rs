@@ -38,6 +38,8 @@ pub enum FigureId {
     Redis,
     /// Workers and routers that are killed: what fails, what runs twice, how long calls take
     Kill,
+    /// Reloads, and restarts of workers and routers in turn: what fails, and how long calls take
+    Changes,
 }
 
 /// Measure routed calls, as the R2P2 paper's figures do

@@ -11,6 +11,7 @@
 
 mod args;
 mod bare;
+mod changes;
 mod client;
 mod closed;
 mod curves;
@@ -50,6 +51,7 @@ pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
     let report = match args.figure {
         FigureId::Model => model::run(args)?,
         FigureId::Kill => kill::run(args)?,
+        FigureId::Changes => changes::run(args)?,
         FigureId::Goodput => closed::run(args, &closed::Setting::figure_4(args))?,
         FigureId::Echo => closed::run(args, &closed::Setting::figure_5(args))?,
         FigureId::Packets => closed::run(args, &closed::Setting::figure_8(args))?,

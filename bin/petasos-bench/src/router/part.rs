@@ -21,7 +21,9 @@ pub fn be_part(args: &PartArgs) -> Result<(), BenchError> {
     match args.name {
         PartName::Workers => {
             let workers = workers::start(args)?;
-            answer(&workers.addresses, || workers.run())
+            answer(&workers.addresses, || workers.run())?;
+            workers.end();
+            Ok(())
         }
         PartName::Http => {
             let servers = http::start(args)?;

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use petasos_base::SystemClock;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::messages::SERVICE;
 use super::part_args::PartName;
@@ -63,13 +64,28 @@ impl Router {
         Router::launch("127.0.0.1:0", policy, options)
     }
 
+    /// Starts one with a file that has one group.
+    ///
+    /// # Errors
+    /// If it was not built, or does not come up.
+    pub fn with_file(path: &Path) -> Result<Router, BenchError> {
+        Router::launched("a file", |command| {
+            command.arg("--config").arg(path);
+        })
+    }
+
     fn launch(listen: &str, policy: &str, options: &[&str]) -> Result<Router, BenchError> {
+        Router::launched(policy, |command| {
+            command.args(["--listen", listen, "--policy", policy]).args(options);
+        })
+    }
+
+    fn launched(with: &str, options: impl FnOnce(&mut Command)) -> Result<Router, BenchError> {
         let folder = Folder::new("petasos-router")?;
         let mut command = Command::new(beside("petasos-router", "petasos-router-program")?);
-        command.args(["--listen", listen, "--policy", policy]);
-        command.args(options);
+        options(&mut command);
         let says = folder.path().join("says");
-        let who = format!("petasos-router with {policy}");
+        let who = format!("petasos-router with {with}");
         let mut program = Launched::start(who, ROUTER_CORE, &command, File::create(&says)?)?;
         let clock = SystemClock::default();
         let give_up_at = clock.now() + READY_MAX;
@@ -96,6 +112,36 @@ impl Router {
     /// The system's.
     pub fn kill(&mut self) -> Result<(), BenchError> {
         self.program.kill()
+    }
+
+    /// SIGHUP: it reads its file again.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn hang_up(&self) -> Result<(), BenchError> {
+        self.signal(Signal::HUP)
+    }
+
+    /// SIGTERM, and waits until it has ended.
+    ///
+    /// # Errors
+    /// If it does not end in time.
+    pub fn end(&mut self) -> Result<(), BenchError> {
+        self.signal(Signal::TERM)?;
+        let clock = SystemClock::default();
+        let give_up_at = clock.now() + READY_MAX;
+        while !self.program.has_ended() {
+            if clock.now() > give_up_at {
+                return Err("the router does not end".into());
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), BenchError> {
+        let id = Pid::from_raw(self.program.id() as i32).ok_or("the router has no process")?;
+        Ok(kill_process(id, signal)?)
     }
 }
 

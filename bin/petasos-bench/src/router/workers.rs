@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use petasos::{Join, LoopConfig, Request, Response, Server, Status};
+use petasos::{Join, LoopConfig, Request, Response, Server, Status, block_on};
 use petasos_base::random_seed;
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_endpoint::{LocalPolicy, Polling};
@@ -23,6 +23,8 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 const SHARED_BYTES_MIN: usize = 4096;
 /// How long workers may take to become members.
 const JOIN_MAX: Duration = Duration::from_secs(20);
+/// How long they may take to end what they have begun.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Running workers.
 pub struct Workers {
@@ -109,9 +111,15 @@ pub fn start(args: &PartArgs) -> Result<Workers, BenchError> {
 }
 
 impl Workers {
+    /// Leaves the groups, and ends what was begun.
+    pub fn end(&self) {
+        for server in &self.servers {
+            block_on(server.drain(GRACE));
+        }
+    }
+
     /// How many requests were run.
     pub fn run(&self) -> u64 {
-        debug_assert!(!self.servers.is_empty());
         self.ran.load(Ordering::Relaxed)
     }
 }

@@ -18,7 +18,7 @@ const CALLERS: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A call that has ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Call {
     pub begun: Time,
     pub ended: Time,
@@ -26,6 +26,13 @@ pub struct Call {
     pub failed: Option<String>,
     /// Of a call that may run once at most.
     pub number: Option<String>,
+}
+
+impl Call {
+    /// How long it has taken, in microseconds.
+    pub fn took_us(&self) -> f64 {
+        (self.ended - self.begun).as_secs_f64() * 1e6
+    }
 }
 
 /// Threads that call.

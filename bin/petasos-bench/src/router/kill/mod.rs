@@ -20,8 +20,9 @@ use super::programs::{ROUTER_CORE, Router};
 use super::workers::target;
 use crate::error::BenchError;
 use crate::report::Report;
-use callers::{Call, Callers};
-use victims::{Ran, Worker};
+pub use callers::{Call, Callers};
+pub use outcome::{Ends, meets};
+pub use victims::{Ran, Worker};
 
 /// Kills of each kind, unless it is to be quick.
 const KILLS: usize = 50;
@@ -99,11 +100,16 @@ fn of_routers(count: usize) -> Result<Kills, BenchError> {
     Ok(Kills { who: "routers", at, calls, ran })
 }
 
-fn clock() -> Arc<SystemClock> {
+/// The clock of callers.
+pub fn clock() -> Arc<SystemClock> {
     Arc::new(SystemClock::default())
 }
 
-fn start_workers(routers: &[std::net::SocketAddr]) -> Result<Vec<Worker>, BenchError> {
+/// The workers of a group.
+///
+/// # Errors
+/// If one does not come up.
+pub fn start_workers(routers: &[std::net::SocketAddr]) -> Result<Vec<Worker>, BenchError> {
     (0..WORKERS).map(|_| Worker::start(routers)).collect()
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Kills;
 use super::callers::Call;
+use super::victims::Ran;
 use crate::report::Report;
 
 /// Calls that began so long after a kill do not belong to it.
@@ -15,16 +16,54 @@ const REACH: Duration = Duration::from_millis(250);
 /// A call was delayed by a kill if it took so many times the median of all.
 const DELAYED: f64 = 10.0;
 
+/// How calls have ended.
+pub struct Ends {
+    pub calls: usize,
+    /// Failed calls that may run more than once, and others.
+    pub failed: [usize; 2],
+    first_failure: Option<String>,
+    pub twice: usize,
+    /// Answered, but not run.
+    untrue: usize,
+}
+
+impl Ends {
+    /// Of all calls, and what was run.
+    pub fn of(calls: &[Call], ran: &Ran) -> Ends {
+        let failed = |is_numbered: bool| {
+            let of_kind = calls.iter().filter(|call| call.number.is_some() == is_numbered);
+            of_kind.filter(|call| call.failed.is_some()).count()
+        };
+        let untrue = |call: &&Call| {
+            let number = call.number.as_ref().filter(|_| call.failed.is_none());
+            number.is_some_and(|number| ran.times(number) == 0)
+        };
+        Ends {
+            calls: calls.len(),
+            failed: [failed(false), failed(true)],
+            first_failure: calls.iter().find_map(|call| call.failed.clone()),
+            twice: ran.twice(),
+            untrue: calls.iter().filter(untrue).count(),
+        }
+    }
+
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "calls": self.calls,
+            "failed_idempotent": self.failed[0],
+            "failed_others": self.failed[1],
+            "first_failure": self.first_failure,
+            "run_twice": self.twice,
+            "answered_unrun": self.untrue,
+        })
+    }
+}
+
 /// What the kills of one kind have cost.
 struct Cost {
     who: &'static str,
-    calls: usize,
-    /// Failed calls that may run more than once, and others.
-    failed: [usize; 2],
-    first_failure: Option<String>,
-    twice: usize,
-    /// Answered, but not run.
-    untrue: usize,
+    ends: Ends,
     /// Of each kill, in milliseconds: how long the last call took that it met.
     recoveries_ms: Vec<f64>,
     /// Of each kill: how many calls it delayed.
@@ -35,32 +74,19 @@ struct Cost {
 impl Cost {
     fn of(kills: &Kills) -> Cost {
         let calls = &kills.calls;
-        let took_us = |call: &Call| (call.ended - call.begun).as_secs_f64() * 1e6;
-        let median_us = median(calls.iter().map(took_us)).unwrap_or_default();
-        let failed = |is_numbered: bool| {
-            let of_kind = calls.iter().filter(|call| call.number.is_some() == is_numbered);
-            of_kind.filter(|call| call.failed.is_some()).count()
-        };
-        let untrue = |call: &&Call| {
-            let number = call.number.as_ref().filter(|_| call.failed.is_none());
-            number.is_some_and(|number| kills.ran.times(number) == 0)
-        };
+        let median_us = median(calls.iter().map(Call::took_us)).unwrap_or_default();
         let met = |at: &Time| calls.iter().filter(|call| meets(call, *at)).collect::<Vec<_>>();
         let recovery = |at: &Time| {
             let left = |call: &&Call| (call.ended - call.begun.max(*at)).as_secs_f64() * 1e3;
             met(at).iter().map(left).fold(0.0, f64::max)
         };
         let delayed = |at: &Time| {
-            let is_late = |call: &&&Call| took_us(call) > DELAYED * median_us;
+            let is_late = |call: &&&Call| call.took_us() > DELAYED * median_us;
             met(at).iter().filter(is_late).count() as f64
         };
         Cost {
             who: kills.who,
-            calls: calls.len(),
-            failed: [failed(false), failed(true)],
-            first_failure: calls.iter().find_map(|call| call.failed.clone()),
-            twice: kills.ran.twice(),
-            untrue: calls.iter().filter(untrue).count(),
+            ends: Ends::of(calls, &kills.ran),
             recoveries_ms: kills.at.iter().map(recovery).collect(),
             delayed: kills.at.iter().map(delayed).collect(),
             median_us,
@@ -76,26 +102,20 @@ impl Cost {
 
     fn json(&self) -> Value {
         let [median, p90, max] = [0.5, 0.9, 1.0].map(|quantile| self.recovery_ms(quantile));
-        json!({
-            "kills": self.recoveries_ms.len(),
-            "calls": self.calls,
-            "failed_idempotent": self.failed[0],
-            "failed_others": self.failed[1],
-            "first_failure": self.first_failure,
-            "run_twice": self.twice,
-            "answered_unrun": self.untrue,
-            "recovery_ms": { "median": median, "p90": p90, "max": max },
-            "delayed": {
-                "median": petasos_report::median(self.delayed.iter().copied()),
-                "max": self.delayed.iter().copied().fold(0.0, f64::max),
-            },
-            "call_us": self.median_us,
-        })
+        let mut json = self.ends.json();
+        json["kills"] = self.recoveries_ms.len().into();
+        json["recovery_ms"] = json!({ "median": median, "p90": p90, "max": max });
+        json["delayed"] = json!({
+            "median": petasos_report::median(self.delayed.iter().copied()),
+            "max": self.delayed.iter().copied().fold(0.0, f64::max),
+        });
+        json["call_us"] = self.median_us.into();
+        json
     }
 }
 
 /// Whether a call was under way at a kill, or began soon afterwards.
-fn meets(call: &Call, at: Time) -> bool {
+pub fn meets(call: &Call, at: Time) -> bool {
     call.ended > at && call.begun < at + REACH
 }
 
@@ -134,10 +154,10 @@ fn table(costs: &[Cost]) -> Table {
         table.push([
             cost.who.to_owned(),
             cost.recoveries_ms.len().to_string(),
-            cost.calls.to_string(),
-            cost.failed[0].to_string(),
-            cost.failed[1].to_string(),
-            cost.twice.to_string(),
+            cost.ends.calls.to_string(),
+            cost.ends.failed[0].to_string(),
+            cost.ends.failed[1].to_string(),
+            cost.ends.twice.to_string(),
             recovery(0.5),
             recovery(0.9),
             recovery(1.0),
@@ -156,7 +176,6 @@ fn chart(cost: &Cost) -> Chart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::victims::Ran;
     use super::*;
 
     fn call(begun: u64, ended: u64, failed: bool, number: Option<&str>) -> Call {
@@ -183,7 +202,8 @@ mod tests {
         ];
         let at = vec![Time::from_nanos(100_000_000)];
         let cost = Cost::of(&Kills { who: "workers", at, calls, ran });
-        assert_eq!((cost.failed, cost.twice, cost.untrue), ([1, 1], 1, 1));
+        let Ends { failed, twice, untrue, .. } = cost.ends;
+        assert_eq!((failed, twice, untrue), ([1, 1], 1, 1));
         assert_eq!((&cost.recoveries_ms[..], &cost.delayed[..]), (&[40.0][..], &[1.0][..]));
         let json = cost.json();
         assert_eq!((&json["recovery_ms"]["p90"], &json["kills"]), (&40.0.into(), &1.into()));

@@ -56,6 +56,21 @@ impl Worker {
         }
     }
 
+    /// Lets it end in order: it leaves its group, and ends what it has. Returns what it has said.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn end(mut self) -> Result<Vec<String>, BenchError> {
+        drop(self.child.stdin.take());
+        self.child.wait()?;
+        self.said()
+    }
+
+    fn said(&mut self) -> Result<Vec<String>, BenchError> {
+        let said = self.said.take().expect("it is taken once");
+        said.join().map_err(|_| "a worker said nonsense".into())
+    }
+
     /// SIGKILL. Returns what it has said.
     ///
     /// # Errors
@@ -63,8 +78,7 @@ impl Worker {
     pub fn kill(mut self) -> Result<Vec<String>, BenchError> {
         self.child.kill()?;
         self.child.wait()?;
-        let said = self.said.take().expect("it is taken once");
-        said.join().map_err(|_| "a worker said nonsense".into())
+        self.said()
     }
 }
 
