@@ -14,11 +14,15 @@ use crate::task::{TaskResult, target_folder};
 const PROGRAMS: [&str; 4] = ["petasosd", "petasos", "petasos-dashboard", "petasos-router"];
 
 /// Other files: from where, and to where.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("packaging/petasosd.service", "usr/lib/systemd/system/petasosd.service"),
     ("packaging/petasosd.sysusers", "usr/lib/sysusers.d/petasosd.conf"),
     ("packaging/petasosd.toml", "etc/petasos/petasosd.toml"),
     ("packaging/petasos-router.service", "usr/lib/systemd/system/petasos-router.service"),
+    (
+        "packaging/petasos-router-holder.service",
+        "usr/lib/systemd/system/petasos-router-holder.service",
+    ),
     ("packaging/petasos-router.sysusers", "usr/lib/sysusers.d/petasos-router.conf"),
     ("packaging/petasos-router.toml", "etc/petasos/petasos-router.toml"),
     ("CHANGELOG.md", "usr/share/doc/petasos/CHANGELOG.md"),

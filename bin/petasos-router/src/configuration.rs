@@ -33,7 +33,7 @@ pub struct Options {
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
             "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher", "plane",
             "virtual_address", "interface", "peer", "takeover_ms", "queue", "partial_checksums",
-            "etcd", "etcd_address", "feedback",
+            "etcd", "etcd_address", "feedback", "holder",
         ]
     )]
     config: Option<PathBuf>,
@@ -42,6 +42,11 @@ pub struct Options {
     /// disturbed
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     check: Option<Option<PathBuf>>,
+
+    /// Be no router, but hold the programs of those that are started with `--plane xdp --holder
+    /// PATH` by this user: so calls go on while they are killed and replaced. It needs no privilege
+    #[arg(long, value_name = "PATH", exclusive = true)]
+    hold: Option<PathBuf>,
 
     /// How long to go on after SIGTERM, so that clients and workers go elsewhere
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
@@ -224,6 +229,8 @@ pub struct GroupOptions {
     #[serde(default)]
     partial_checksums: bool,
     #[serde(default)]
+    holder: Option<PathBuf>,
+    #[serde(default)]
     tls_cert: Option<PathBuf>,
     #[serde(default)]
     tls_key: Option<PathBuf>,
@@ -276,6 +283,11 @@ impl Options {
         self.check.is_some()
     }
 
+    /// Where programs are to be held, if this is to be no router.
+    pub fn holds_at(&self) -> Option<&Path> {
+        self.hold.as_deref()
+    }
+
     /// The file, if there is one.
     pub fn file(&self) -> Option<&Path> {
         self.check.iter().flatten().next().or(self.config.as_ref()).map(PathBuf::as_path)
@@ -325,6 +337,7 @@ impl From<GroupArguments> for GroupOptions {
             queue: given.plane.queue,
             feedback: given.plane.feedback,
             partial_checksums: given.plane.partial_checksums,
+            holder: given.plane.holder,
             tls_cert: given.security.tls_cert,
             tls_key: given.security.tls_key,
             tls_ca: given.security.tls_ca,
@@ -354,6 +367,7 @@ impl GroupOptions {
             queue: self.queue,
             feedback: self.feedback,
             partial_checksums: self.partial_checksums,
+            holder: self.holder.clone(),
         }
     }
 
@@ -448,6 +462,7 @@ pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
     (group.virtual_address, group.interface, group.peer) = (None, None, None);
     (group.etcd, group.etcd_address) = (None, None);
     (group.plane, group.queue, group.partial_checksums) = (PlaneKind::Udp, None, false);
+    group.holder = None;
     group
 }
 

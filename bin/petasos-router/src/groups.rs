@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - a configuration is checked whole, and what is new of it is started, before anything changes;
-//! - what fails leaves the old one in force.
+//! - what fails leaves the old one in force. Programs at interfaces, of which each has one, leave
+//!   them to new groups before, and come back then: their planes have all packets without them.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,9 @@ use petasos_router_control::Operator;
 
 use crate::admin_options::AdminOptions;
 use crate::configuration::{Configuration, GroupOptions, Options};
+use crate::plane_options::PlaneKind;
 use crate::running::Group;
+use crate::said::say;
 
 /// See the module's documentation.
 pub struct Groups {
@@ -88,11 +91,8 @@ impl Groups {
                 return Err(format!("group at {}: {why}", options.listen));
             }
         }
-        let is_new = |(_, place): &(&GroupOptions, &Option<usize>)| place.is_none();
-        let added = read.groups.iter().zip(&places).filter(is_new);
-        let added = added.map(|(options, _)| Group::start(options));
-        let mut added = added.collect::<Result<Vec<_>, _>>()?.into_iter();
-        let mut done = change_all(&mut running, &read.groups, &places)?;
+        let (added, mut done) = start_and_change(&mut running, &read.groups, &places)?;
+        let mut added = added.into_iter();
         let mut before: Vec<_> = running.drain(..).map(Some).collect();
         for place in &places {
             let group = match place {
@@ -174,6 +174,38 @@ fn matched(running: &[Group], read: &[GroupOptions]) -> Vec<Option<usize>> {
         Some(place)
     };
     read.iter().map(place).collect()
+}
+
+/// Starts the groups that are new, and changes those that go on; or does neither.
+fn start_and_change(
+    running: &mut [Group],
+    read: &[GroupOptions],
+    places: &[Option<usize>],
+) -> Result<(Vec<Group>, Vec<String>), String> {
+    let added = read.iter().zip(places).filter(|(_, place)| place.is_none());
+    let added: Vec<_> = added.map(|(options, _)| options).collect();
+    if added.iter().any(|options| options.plane().plane != PlaneKind::Udp) {
+        leaving(running, places).for_each(Group::leave_interface);
+    }
+    let started = added.into_iter().map(Group::start).collect::<Result<Vec<_>, _>>();
+    let done = started.and_then(|added| Ok((added, change_all(running, read, places)?)));
+    if done.is_err() {
+        for group in leaving(running, places) {
+            if let Err(why) = group.return_to_interface() {
+                say(&format!("group at {}: goes on without its program: {why}", group.listen()));
+            }
+        }
+    }
+    done
+}
+
+/// The groups that run, and are not wanted any more.
+fn leaving<'a>(
+    running: &'a mut [Group],
+    places: &[Option<usize>],
+) -> impl Iterator<Item = &'a mut Group> {
+    let all = running.iter_mut().enumerate();
+    all.filter(|(at, _)| !places.contains(&Some(*at))).map(|(_, group)| group)
 }
 
 /// Changes all groups that go on, or none.

@@ -2,12 +2,14 @@
 //!
 //! Clients attach and workers join at a group's address; requests come to another port, and go to
 //! the worker that the policy picks. A group is given by options, or several by a file. Operators
-//! see and change groups while calls run, at a socket of theirs (`petasos ctl router`).
+//! see and change groups while calls run, at a socket of theirs (`petasos ctl router`). Or it only
+//! holds the programs of such processes while they are replaced.
 
 mod admin;
 mod admin_options;
 mod configuration;
 mod groups;
+mod holder;
 mod listing;
 mod notices;
 mod plane_options;
@@ -43,6 +45,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<(), String> {
+    if let Some(path) = options.holds_at() {
+        return holder::hold(path);
+    }
     let configuration = options.read().map_err(|error| error.to_string())?;
     if options.is_check() {
         return check(options, configuration);

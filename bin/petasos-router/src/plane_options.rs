@@ -1,6 +1,7 @@
 //! What a group's packets come and go by: a socket of the kernel, or AF_XDP past its stack.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use petasos_netio_xdp::{XdpConfig, check};
@@ -45,6 +46,11 @@ pub struct PlaneOptions {
     /// of this host (veth) has left for a device to compute
     #[arg(long)]
     pub partial_checksums: bool,
+
+    /// With xdp: the socket of a holder (`--hold`), which keeps the program at the interface for
+    /// ten seconds if this process is killed. One that is started meanwhile takes over
+    #[arg(long, value_name = "PATH")]
+    pub holder: Option<PathBuf>,
 }
 
 impl PlaneOptions {
@@ -63,6 +69,9 @@ impl PlaneOptions {
         }
         if self.plane != PlaneKind::Udp && self.feedback.is_some() {
             return Err("feedback is for plane udp only".to_owned());
+        }
+        if self.plane != PlaneKind::Xdp && self.holder.is_some() {
+            return Err("holder is for plane xdp only".to_owned());
         }
         let (name, ip) = (self.name(), data.ip());
         match (self.plane, given) {
@@ -153,6 +162,12 @@ mod tests {
             let refusal = split.check(data).expect_err("it has no socket");
             assert_eq!(refusal, "feedback is for plane udp only");
         }
+        let holder = PlaneOptions { holder: Some("h".into()), ..PlaneOptions::default() };
+        for plane in [PlaneKind::Udp, PlaneKind::XdpSocket] {
+            let refusal = PlaneOptions { plane, ..holder.clone() }.check(data);
+            assert!(refusal.is_err_and(|why| why.starts_with("holder is for plane xdp")));
+        }
+        PlaneOptions { plane: PlaneKind::Xdp, ..holder }.check(data).expect("it is right");
         let v6 = "[2001:db8::1]:1".parse().expect("it is an address");
         let xdp = PlaneOptions { plane: PlaneKind::Xdp, ..PlaneOptions::default() };
         xdp.check(v6).expect_err("the program knows IPv4 only");

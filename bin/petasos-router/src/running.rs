@@ -31,7 +31,7 @@ pub struct Group {
     // Ends before its node does, so that no packet comes for members that are told goodbye.
     service: RouterService,
     // Ends after the plane, which has what it passes on.
-    _program: Option<Program>,
+    program: Option<Program>,
     node: Node,
     listen: SocketAddr,
     /// What packets come and go by, for people.
@@ -107,6 +107,19 @@ impl Group {
             takeover.end();
         }
         self.node.drain();
+    }
+
+    /// A program of it leaves its interface to another group. Packets come all the same.
+    pub fn leave_interface(&mut self) {
+        self.program.iter_mut().for_each(Program::leave_interface);
+    }
+
+    /// The program goes back to its interface, if it has left that.
+    ///
+    /// # Errors
+    /// A text that says why not. Packets come all the same.
+    pub fn return_to_interface(&mut self) -> Result<(), String> {
+        self.program.as_mut().map_or(Ok(()), Program::return_to_interface)
     }
 
     /// What was read last.
@@ -250,8 +263,7 @@ fn start(group: &GroupOptions) -> Result<Group, String> {
     let takeover = takeover.transpose()?;
     let listing = group.listing()?.map(|settings| Listing::start(settings, listen)).transpose()?;
     let (first, options) = (group.clone(), group.clone());
-    let _program = program;
-    Ok(Group { listing, takeover, service, _program, node, listen, by, first, options })
+    Ok(Group { listing, takeover, service, program, node, listen, by, first, options })
 }
 
 /// Makes the node a router, with a socket for binds if it has services.

@@ -42,6 +42,18 @@ fn the_unit_starts_as_it_checks() {
 }
 
 #[test]
+fn the_holders_unit_has_the_socket_that_the_file_names() {
+    let unit = read("petasos-router-holder.service");
+    let line = |name: &str| unit.lines().find_map(|line| line.strip_prefix(name));
+    let folder = format!("/run/{}", line("RuntimeDirectory=").expect("it has one"));
+    let start = format!("/usr/bin/petasos-router --hold {folder}/holder.sock");
+    assert_eq!(line("ExecStart="), Some(&*start));
+    assert_eq!(line("Type="), Some("notify"));
+    let named = format!("#   holder = \"{folder}/holder.sock\"");
+    assert!(read("petasos-router.toml").contains(&named), "routers look there");
+}
+
+#[test]
 fn examples_of_options_are_options() {
     let text = read("petasos-router.toml");
     let is_example = |line: &&str| line.starts_with('#') && !line.starts_with("# ");

@@ -94,6 +94,7 @@ pub mod kind;
 mod lane;
 mod listener;
 pub mod message;
+pub mod packet;
 mod places;
 pub mod reason;
 pub mod session;

@@ -380,12 +380,17 @@ impl<S> Endpoint<S> {
         let Some(at) = self.cx.core.outside.groups.called(group) else { return };
         let Some(attached) = at.attached_by(enrolment) else { return };
         attached.is_connected = false;
-        let (router, is_usable) = (attached.router, attached.has_roster);
-        let is_outdated = attached.is_outdated;
+        let (router, has_roster) = (attached.router, attached.has_roster);
+        let (session, is_outdated) = (attached.session, attached.is_outdated);
         // One at a time, so that a router that grants and breaks in a loop costs no more.
         let earlier = at.attached.iter().filter(|it| it.router == router && !it.is_connected);
-        let earlier: Vec<_> = earlier.map(|it| it.enrolment).collect();
-        // One that was never usable leaves the one before.
+        let earlier: Vec<_> = earlier.map(|it| (it.enrolment, it.session)).collect();
+        let core = &self.cx.core;
+        // One that was never usable leaves the one before, and so does one that knew no worker.
+        let is_usable = has_roster
+            && (core.has_group_workers(session)
+                || !earlier.iter().any(|(_, session)| core.has_group_workers(*session)));
+        let earlier: Vec<_> = earlier.into_iter().map(|(enrolment, _)| enrolment).collect();
         for other in earlier.into_iter().filter(|it| (*it == enrolment) != is_usable) {
             self.give_attachment_up(group, other);
         }

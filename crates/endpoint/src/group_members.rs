@@ -310,10 +310,10 @@ impl CalledGroup {
 
     /// The attachment that calls should go by (RT38): one whose packets are answered, as far as is
     /// known; of these the router that is said to be active with the greatest term, of equal ones
-    /// the latest; before it any whose connection stands and that does not drain, since what asks
-    /// by another may wait for nothing, and any whose router knows a worker: one that has just
-    /// started does not. Among equals the one that is used: who comes and goes does not pull all
-    /// calls to itself.
+    /// the latest; before it any whose router knows a worker, which one that has just started does
+    /// not, and then any whose connection stands and that does not drain, since what asks by
+    /// another may wait for nothing. Among equals the one that is used: who comes and goes does not
+    /// pull all calls to itself.
     pub(crate) fn best(
         &self,
         now: Time,
@@ -325,7 +325,11 @@ impl CalledGroup {
             let is_answered = it.silent_until <= now;
             let is_open = it.is_connected && !it.is_draining;
             let is_bound = !it.is_outdated;
-            (is_open, has_workers(it.session), is_answered, it.active, is_bound, is_used)
+            // One whose connection is gone may have a data plane that goes on (RT35), while the
+            // next process has no worker yet.
+            let may_serve = is_open || (is_answered && !it.is_draining);
+            let serves = may_serve && has_workers(it.session);
+            (serves, is_open, is_answered, it.active, is_bound, is_used)
         });
         best.map(|it| it.session)
     }

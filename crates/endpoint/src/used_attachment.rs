@@ -11,8 +11,7 @@ impl<S> Endpoint<S> {
     pub(crate) fn use_best(&mut self, group: GroupId) {
         let now = self.cx.core.now;
         let core = &self.cx.core;
-        let has_workers =
-            |session| core.group_attachment(session).is_some_and(|it| it.workers_count() > 0);
+        let has_workers = |session| core.has_group_workers(session);
         let at = core.outside.groups.called.iter().find(|it| it.id == group);
         let Some((Some(best), used)) = at.map(|at| (at.best(now, has_workers), at.used)) else {
             return;
@@ -65,11 +64,17 @@ impl<S> Endpoint<S> {
     /// Lets attachments end whose router has granted another that can be used: not before answers
     /// have come to what was asked by them.
     fn end_replaced(&mut self, group: GroupId) {
-        let Some(at) = self.cx.core.outside.groups.called(group) else { return };
+        let core = &self.cx.core;
+        let Some(at) = core.outside.groups.called.iter().find(|it| it.id == group) else { return };
+        let has_workers = |it: &Attached| core.has_group_workers(it.session);
         let stays = |it: &Attached| it.is_connected && !it.is_outdated;
         let in_use: Vec<_> = at.attached.iter().filter(|it| stays(it) && it.has_roster).collect();
+        // A process that knows no worker yet takes no other's place that does.
+        let replaces = |by: &Attached, it: &Attached| {
+            by.router == it.router && (has_workers(by) || !has_workers(it))
+        };
         let is_over = |it: &&Attached| {
-            !stays(it) && !it.is_replaced && in_use.iter().any(|by| by.router == it.router)
+            !stays(it) && !it.is_replaced && in_use.iter().any(|by| replaces(by, it))
         };
         let over: Vec<_> = at.attached.iter().filter(is_over).map(|it| it.enrolment).collect();
         for enrolment in over {

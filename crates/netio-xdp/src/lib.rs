@@ -51,7 +51,10 @@ pub use holder::Holder;
 pub use impair::{Impair, ImpairConfig, ImpairError, ImpairStats};
 pub use io::XdpIo;
 pub use mode::{AttachMode, XdpMode};
-pub use object::{BpfLink, BpfObject, BpfProgram, ObjectError, ProgramRun};
+pub use object::{
+    BpfFiles, BpfLink, BpfObject, BpfProgram, FilesError, InterfacePlace, Kept, ObjectError,
+    ProgramRun, has_program, program_id,
+};
 pub use probe::{InterfaceProbe, Probe, check, interface_of, probe};
 pub use socket::{CopyMode, XskSocket};
 pub use stats::XdpStats;

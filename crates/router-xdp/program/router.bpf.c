@@ -9,7 +9,9 @@
 // - a packet that is passed on is unchanged, and has changed nothing: its number is not taken yet;
 // - counters only rise, and each change is one compare-and-exchange, so that the process, which has
 //   the same memory, may give numbers at any time (RT19), and no lock is held when it dies;
-// - nothing is sent but to the address of a worker that the process has put into the table.
+// - nothing is sent but to the address of a worker that the process has put into the table;
+// - what this program knows is decided by it alone, and what it does not know goes to the program
+//   of the process before, if that is still there (ADR 47).
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -27,12 +29,14 @@ struct xdp_md {
 };
 
 enum { XDP_DROP = 1, XDP_PASS = 2, XDP_TX = 3 };
-enum { MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_QUEUE = 22, MAP_MMAPABLE = 1 << 10 };
+enum { MAP_ARRAY = 2, MAP_PROGRAMS = 3, MAP_PERCPU_ARRAY = 6, MAP_QUEUE = 22 };
+enum { MAP_MMAPABLE = 1 << 10 };
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*const time_ns)(void) = (void *)5;
 static u32 (*const random_u32)(void) = (void *)7;
 static u32 (*const processor)(void) = (void *)8;
+static long (*const tail_call)(struct xdp_md *xdp, void *programs, u32 at) = (void *)12;
 static long (*const adjust_tail)(struct xdp_md *xdp, int delta) = (void *)65;
 static long (*const map_push)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*const map_pop)(void *map, void *value) = (void *)88;
@@ -76,7 +80,8 @@ struct worker {
 };
 
 struct table {
-	// Bit 0: decide. Bit 1: checksums of UDP are not complete, and are not heeded.
+	// Bit 0: decide. Bit 1: checksums of UDP are not complete, and are not heeded. Bit 2: the process
+	// is gone. Bit 3: and frames cannot grow here, so that nothing is parked or taken from there.
 	u64 mode;
 	// Of first packets and feedback; as a worker's.
 	u64 address;
@@ -142,6 +147,11 @@ struct map_definition SECTION("maps") queue = {
 struct map_definition SECTION("maps") returned = {
 	MAP_QUEUE, 0, sizeof(struct parked), 1, 0,
 };
+// The program of the process before, if it is still there. The kernel takes it away when no process
+// has this map any more.
+struct map_definition SECTION("maps") earlier = {
+	MAP_PROGRAMS, 4, 4, 1, 0,
+};
 struct map_definition SECTION("maps") scratch = {
 	MAP_PERCPU_ARRAY, 4, sizeof(struct parked), 1, 0,
 };
@@ -170,6 +180,8 @@ struct frame {
 #define FIRST_BYTES 64
 #define MODE_ON 1
 #define MODE_PARTIAL 2
+#define MODE_ALONE 4
+#define MODE_DIRECT 8
 // Version 1, and the kind.
 #define FORM_ROUTED 0x51
 #define FORM_FEEDBACK 0xd1
@@ -183,6 +195,8 @@ struct frame {
 #define SECRET_MASK ((1ull << 40) - 1)
 // In place of a verdict: the frame, which has PARKED_BYTES, is for a request that is parked.
 #define UNPARK 16
+// In place of a verdict: not of this program's members.
+#define UNKNOWN 17
 // Parked requests that are looked at for one frame.
 #define UNPARKED_MAX 4
 #define FEEDBACK_BYTES (HEADERS + 24)
@@ -397,6 +411,15 @@ INLINE int is_from(struct client *c, struct frame *f)
 	       WORD(f, 5) == mapped && (u16)(WORD(f, 3) >> 16) == f->source_port;
 }
 
+// Whether the process wants the next packet as it is, since it sleeps.
+INLINE int wakes(struct table *t)
+{
+	if (!t->asleep || t->mode & MODE_ALONE)
+		return 0;
+	t->asleep = 0;
+	return 1;
+}
+
 // What is left of the time of a request that was parked; 0: none.
 INLINE u64 lifetime_after(u64 lifetime, u64 waited_ns)
 {
@@ -454,7 +477,7 @@ INLINE int park(struct xdp_md *xdp, struct table *t, struct counts *n, struct cl
 {
 	u32 zero = 0;
 	struct parked *s = map_lookup(&scratch, &zero);
-	if (!s || len > PARKED_BYTES || t->parked >= t->parked_max)
+	if (!s || len > PARKED_BYTES || t->parked >= t->parked_max || t->mode & MODE_DIRECT)
 		return XDP_PASS;
 	AS_LENGTH(len);
 	if (len < HEADERS + FIRST_BYTES || len > PARKED_BYTES)
@@ -482,15 +505,17 @@ INLINE int on_first(struct xdp_md *xdp, struct table *t, struct counts *n, struc
 		    u32 payload)
 {
 	if (!is_plain(t, f, payload))
-		return XDP_PASS;
+		return UNKNOWN;
 	u32 name = WORD(f, 3) >> 32 & INDEX_MASK;
 	struct client *c = map_lookup(&clients, &name);
 	if (!c || !is_from(c, f))
+		return UNKNOWN;
+	if (wakes(t) || (t->above && !(t->mode & MODE_ALONE)))
 		return XDP_PASS;
 	u64 number = WORD(f, 1) >> 40 | WORD(f, 6) >> 48 << 24;
 	u64 lifetime = (u32)WORD(f, 7);
 	u32 best = choose(t);
-	if (best >= WORKERS || t->parked)
+	if (best >= WORKERS || (t->parked && !(t->mode & MODE_DIRECT)))
 		return park(xdp, t, n, c, number, payload + HEADERS, best);
 	if (!take_number(c, number))
 		return XDP_PASS;
@@ -540,10 +565,12 @@ INLINE int on_feedback(struct xdp_md *xdp, struct table *t, struct counts *n, st
 {
 	u32 place = WORD(f, 0) >> 16 & INDEX_MASK;
 	if (place >= WORKERS)
-		return XDP_PASS;
+		return UNKNOWN;
 	struct worker *w = &t->worker[place];
 	if (w->mark != WORD(f, 0) || !w->mark || w->secret != (WORD(f, 1) & SECRET_MASK) ||
 	    w->address != address_of(SOURCE(f), f->source_port))
+		return UNKNOWN;
+	if (wakes(t))
 		return XDP_PASS;
 	if (!(t->mode & MODE_PARTIAL) && !is_whole(f))
 		return XDP_PASS;
@@ -560,11 +587,12 @@ INLINE int on_feedback(struct xdp_md *xdp, struct table *t, struct counts *n, st
 	if (w->neighbour != from)
 		w->neighbour = from;
 	count(&n->feedback);
-	// More than one may go, and this is one frame: the process, which it wakes, sends the rest.
+	// More than one may go, and this is one frame: the process, which it wakes, sends the rest. If
+	// it is gone, they go with the next packets.
 	u64 parked = t->parked;
-	if (t->above || (parked > 1 && news > 1))
+	if ((t->above || (parked > 1 && news > 1)) && !(t->mode & MODE_ALONE))
 		return XDP_PASS;
-	if (!parked)
+	if (!parked || t->mode & MODE_DIRECT)
 		return XDP_DROP;
 	// There is no way back from a pop: room first.
 	if (adjust_tail(xdp, PARKED_BYTES - FEEDBACK_BYTES))
@@ -576,23 +604,20 @@ INLINE int decide(struct xdp_md *xdp, struct table *t, struct counts *n)
 {
 	struct frame *f = (void *)(long)xdp->data;
 	void *end = (void *)(long)xdp->data_end;
-	if (!(t->mode & MODE_ON) || (void *)f + FEEDBACK_BYTES > end)
+	if ((void *)f + FEEDBACK_BYTES > end)
 		return XDP_PASS;
 	u32 len = (u32)(end - (void *)f), total = swap16(f->total);
-	if (f->type != swap16(0x0800) || f->version != 0x45 || f->protocol != 17 ||
-	    address_of(DESTINATION(f), f->destination_port) != t->address)
+	if (f->type != swap16(0x0800) || f->version != 0x45 || f->protocol != 17)
 		return XDP_PASS;
+	if (!(t->mode & MODE_ON) || address_of(DESTINATION(f), f->destination_port) != t->address)
+		return UNKNOWN;
 	if (f->fragment & swap16(0x3fff) || total + 14 != len ||
 	    swap16(f->udp_bytes) + 20 != total || ip_sum(f) != 0xffff)
 		return XDP_PASS;
-	if (t->asleep) {
-		t->asleep = 0;
-		return XDP_PASS;
-	}
 	u32 form = (u8)WORD(f, 0);
 	if (form == FORM_FEEDBACK && len == FEEDBACK_BYTES)
 		return on_feedback(xdp, t, n, f);
-	if (form != FORM_ROUTED || (void *)(f + 1) > end || t->above)
+	if (form != FORM_ROUTED || (void *)(f + 1) > end)
 		return XDP_PASS;
 	return on_first(xdp, t, n, f, len - HEADERS);
 }
@@ -607,6 +632,11 @@ SECTION("xdp") int router(struct xdp_md *xdp)
 	int verdict = decide(xdp, t, n);
 	if (verdict == UNPARK)
 		verdict = unpark(xdp, t, n);
+	if (verdict == UNKNOWN) {
+		// It comes back if nobody is there.
+		tail_call(xdp, &earlier, 0);
+		return XDP_PASS;
+	}
 	if (verdict != XDP_PASS)
 		count(&n->taken);
 	if (verdict == XDP_TX)

@@ -34,7 +34,11 @@ pub(crate) enum Table {
 
 pub(crate) const MODE_ON: u64 = 1;
 pub(crate) const MODE_PARTIAL: u64 = 2;
-const TABLE_WORDS: usize = 16;
+/// The process is gone.
+pub(crate) const MODE_ALONE: u64 = 4;
+/// And frames cannot grow, so that nothing is parked or taken from there.
+pub(crate) const MODE_DIRECT: u64 = 8;
+pub(crate) const TABLE_WORDS: usize = 16;
 const WORKER_WORDS: usize = 16;
 
 /// Words of a worker.

@@ -3,11 +3,13 @@
 use core::net::SocketAddrV4;
 use core::time::Duration;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_netio_xdp::{
-    AttachMode, BpfLink, BpfObject, BpfProgram, ProgramRun, SharedWords, XdpError,
+    AttachMode, BpfFiles, BpfLink, BpfObject, BpfProgram, ProgramRun, SharedWords, XdpError,
+    XdpMode,
 };
 use petasos_router_plane::{TierPacket, TierStats};
 use petasos_wire::{GIVEN_NUMBERS, SEAL_BYTES, SETTLED_NUMBERS, WorkerCounts};
@@ -113,6 +115,32 @@ impl RouterProgram {
         self.program.attach(interface, mode)
     }
 
+    /// Leaves what the program does not know to the one of the process before, or no longer to
+    /// anybody. It does so until [`RouterProgram`] is dropped and nobody keeps its
+    /// [files](RouterProgram::files).
+    ///
+    /// # Errors
+    /// If it is no such program.
+    pub fn follow(&self, earlier: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        self.program.set_program("earlier", earlier)
+    }
+
+    /// Takes the place of the program that a link has.
+    ///
+    /// # Errors
+    /// Mostly, the link was detached. Then nothing has changed.
+    pub fn replace(&self, link: OwnedFd, mode: XdpMode) -> Result<BpfLink, XdpError> {
+        self.program.replace(link, mode)
+    }
+
+    /// What keeps the program at a link when this process is gone.
+    ///
+    /// # Errors
+    /// If the process has as many descriptors as it may.
+    pub fn files(&self, link: BorrowedFd<'_>) -> io::Result<BpfFiles> {
+        self.program.files(link, "tables", "earlier")
+    }
+
     /// Lets the program decide, or nothing more if `is_on` is false.
     pub fn start(&self, is_on: bool) {
         let partial = self.get(Table::Mode) & MODE_PARTIAL;
@@ -167,6 +195,13 @@ impl RouterProgram {
 
     fn set(&self, word: Table, value: u64) {
         self.table.words()[word as usize].store(value, Ordering::Release);
+    }
+}
+
+impl AsFd for RouterProgram {
+    /// The program's.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
     }
 }
 

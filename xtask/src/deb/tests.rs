@@ -103,7 +103,8 @@ fn the_same_programs_make_the_same_package() {
 }
 
 /// The units.
-const UNITS: [&str; 2] = ["petasosd.service", "petasos-router.service"];
+const UNITS: [&str; 3] =
+    ["petasosd.service", "petasos-router.service", "petasos-router-holder.service"];
 
 /// What systemd says of a unit, with a program that exists; none without systemd.
 fn analyzed(unit: &str, name: &str, arguments: &[&str]) -> Option<String> {

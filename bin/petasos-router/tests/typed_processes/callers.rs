@@ -24,7 +24,7 @@ impl Default for Place {
 
 impl Place {
     /// TLS with the certificate, and plaintext without one.
-    fn security(&self) -> Security {
+    pub fn security(&self) -> Security {
         match self.folder.is_none() && !self.ip.is_loopback() {
             true => Security::Plaintext,
             false => security(self.folder.as_deref()),

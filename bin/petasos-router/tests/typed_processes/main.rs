@@ -20,6 +20,7 @@ mod typed;
 mod until;
 
 mod callers;
+mod held;
 mod kills;
 mod listed;
 mod network;

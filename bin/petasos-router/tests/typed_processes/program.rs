@@ -15,25 +15,34 @@ use crate::support::{Process, router};
 use crate::typed::{SERVICE, check, target};
 use crate::xdp::{ByXdp, LISTEN, calls_go_through, has_program, said, sealed_calls_go_through};
 
-const BY_PROGRAM: [&str; 5] = ["--plane", "xdp", "--interface", "v0", "--partial-checksums"];
+pub const BY_PROGRAM: [&str; 5] = ["--plane", "xdp", "--interface", "v0", "--partial-checksums"];
 const SAID: &str = "xdp on v0 (generic)";
 
 /// Where a router's operators reach it.
-struct Admin {
+pub struct Admin {
     folder: PathBuf,
-    socket: String,
+    pub socket: String,
 }
 
 impl Admin {
-    fn new(name: &str) -> Admin {
+    pub fn new(name: &str) -> Admin {
         let folder = folder(name);
         let socket = folder.join("s").display().to_string();
         Admin { folder, socket }
     }
 
+    /// A file in the same folder.
+    pub fn beside(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    pub fn operator(&self) -> Operator {
+        Operator::at(&self.socket).expect("it listens")
+    }
+
     /// Requests that the program has given to workers, and those that anybody has.
-    fn given(&self) -> (u64, u64) {
-        let status = Operator::at(&self.socket).expect("it listens").status();
+    pub fn given(&self) -> (u64, u64) {
+        let status = self.operator().status();
         let group = status.groups().iter().next().expect("there is one group");
         let of = |name: &str| {
             let count = group.program().iter().find(|it| it.name() == name);

@@ -85,30 +85,54 @@ fn rt28_calls_go_through_a_router_with_af_xdp_sealed() {
     sealed_calls_go_through(&BY_SOCKET, "xdp");
 }
 
+/// Certificates of router, workers and client, as long as this is there.
+pub struct Certified {
+    folders: [Folder; 3],
+}
+
+impl Certified {
+    /// In folders whose names begin with `of`.
+    pub fn new(of: &str) -> Certified {
+        let authority = Authority::new("ours");
+        let pem = |name: &str, ip: IpAddr| -> Pem {
+            let add = |params: &mut rcgen::CertificateParams| {
+                params.subject_alt_names.push(SanType::IpAddress(ip));
+            };
+            authority.pem_with(&format!("{name}.test"), add)
+        };
+        let ips = Network::addresses();
+        let mut folders = ["router", "workers", "client"].into_iter().zip(ips).map(|(name, ip)| {
+            let folder = Folder::new(&format!("{of}-{name}"));
+            folder.write(&pem(name, ip));
+            folder
+        });
+        let folders = core::array::from_fn(|_| folders.next().expect("there are three"));
+        Certified { folders }
+    }
+
+    /// The router's arguments.
+    pub fn arguments(&self) -> [String; 6] {
+        let file = |name| self.folders[0].path().join(name).to_str().expect("text").to_owned();
+        let [tls_cert, tls_key, tls_ca] = ["--tls-cert", "--tls-key", "--tls-ca"].map(String::from);
+        let [certificate, key, authorities] = ["certificate", "key", "authorities"].map(file);
+        [tls_cert, certificate, tls_key, key, tls_ca, authorities]
+    }
+
+    /// Where workers and clients are.
+    pub fn places(&self) -> [Place; 2] {
+        let [_, workers, client] = Network::addresses();
+        let [_, of_workers, of_client] = &self.folders;
+        let place = |ip, folder: &Folder| Place { ip, folder: Some(folder.path().to_owned()) };
+        [place(workers, of_workers), place(client, of_client)]
+    }
+}
+
 /// The folders of certificates begin with `of`.
 pub fn sealed_calls_go_through(by: &ByXdp<'_>, of: &str) {
     let Some(network) = Network::new() else { return };
-    let authority = Authority::new("ours");
-    let pem = |name: &str, ip: IpAddr| -> Pem {
-        let add = |params: &mut rcgen::CertificateParams| {
-            params.subject_alt_names.push(SanType::IpAddress(ip));
-        };
-        authority.pem_with(&format!("{name}.test"), add)
-    };
-    let ips = Network::addresses();
-    let mut folders = ["router", "workers", "client"].into_iter().zip(ips).map(|(name, ip)| {
-        let folder = Folder::new(&format!("{of}-{name}"));
-        folder.write(&pem(name, ip));
-        folder
-    });
-    let [of_router, of_workers, of_client] =
-        core::array::from_fn(|_| folders.next().expect("there are three"));
-    let files = ["certificate", "key", "authorities"].map(|name| of_router.path().join(name));
-    let [certificate, key, authorities] = files.each_ref().map(|it| it.to_str().expect("text"));
-    let tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-ca", authorities];
-    let place = |ip, folder: &Folder| Place { ip, folder: Some(folder.path().to_owned()) };
-    let places = [place(ips[1], &of_workers), place(ips[2], &of_client)];
-    calls_go_through(&network, by, &tls, places);
+    let certified = Certified::new(of);
+    let arguments = certified.arguments();
+    calls_go_through(&network, by, &arguments.each_ref().map(String::as_str), certified.places());
 }
 
 /// What a router with these arguments says before it ends, in the router's namespace.

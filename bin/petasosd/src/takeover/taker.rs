@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use petasos_attach::packet::connect;
 use petasos_base::{SystemClock, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::predecessor::Predecessor;
 use super::wire::{
@@ -39,10 +39,7 @@ pub fn take(path: &Path) -> Result<Taken, String> {
         Errno::ACCESS | Errno::PERM => "only the service's user and root may take over".to_owned(),
         error => format!("cannot take over at {}: {error}", path.display()),
     };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-    let socket = socket.map_err(failed)?;
-    connect(&socket, &SocketAddrUnix::new(path).map_err(failed)?).map_err(failed)?;
+    let socket = connect(path).map_err(failed)?;
     // If it has hung up already, it has said why.
     let _ = say(&socket, Said::Hello);
     let (configuration, sockets, reached) = (Vec::new(), [None, None, None], Vec::new());

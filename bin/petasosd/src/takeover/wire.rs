@@ -4,17 +4,12 @@
 //! none is ever half there.
 
 use std::collections::VecDeque;
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use petasos_attach::packet;
 use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 
 use crate::ports::Owner;
 
@@ -25,8 +20,6 @@ const MAGIC: &[u8; 4] = b"PTTO";
 const PACKET_BYTES_MAX: usize = 16 << 10;
 /// The most bytes of a configuration.
 pub const CONFIGURATION_BYTES_MAX: usize = 8 << 20;
-/// The most descriptors of a packet.
-const FILES_MAX: usize = 2;
 
 /// A listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,16 +116,10 @@ impl Output {
     /// The other process is gone.
     pub fn flush(&mut self, socket: BorrowedFd<'_>) -> Result<(), Errno> {
         while let Some((packet, files)) = self.0.front() {
-            match send(socket, packet, files) {
+            let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+            match packet::send(socket, packet, &files) {
                 Ok(()) => drop(self.0.pop_front()),
-                // With too many descriptors in flight, the other process has to take some first.
-                Err(
-                    Errno::WOULDBLOCK
-                    | Errno::INTR
-                    | Errno::NOBUFS
-                    | Errno::NOMEM
-                    | Errno::TOOMANYREFS,
-                ) => return Ok(()),
+                Err(error) if packet::is_passing(error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
@@ -165,38 +152,14 @@ pub enum Received {
 /// Takes the next packet, without waiting.
 pub fn receive(socket: BorrowedFd<'_>) -> Received {
     let mut bytes = [0; PACKET_BYTES_MAX];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags);
-    let mut files = Vec::new();
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(received) = message {
-            files.extend(received);
+    match packet::receive(socket, &mut bytes) {
+        packet::Received::Packet(len, files) => {
+            Said::read(&bytes[..len], files).map_or(Received::Garbage, Received::Said)
         }
+        packet::Received::Nothing => Received::Nothing,
+        packet::Received::Cut => Received::Garbage,
+        packet::Received::Gone => Received::Gone,
     }
-    match got {
-        // After a reset, the next look finds what was said before it, or the end.
-        Err(Errno::WOULDBLOCK | Errno::INTR | Errno::CONNRESET) => Received::Nothing,
-        Ok(got) if got.bytes > 0 => {
-            let cut = ReturnFlags::CTRUNC | ReturnFlags::TRUNC;
-            let is_whole = !got.flags.intersects(cut);
-            let said = Said::read(&bytes[..got.bytes], files).filter(|_| is_whole);
-            said.map_or(Received::Garbage, Received::Said)
-        }
-        Ok(_) | Err(_) => Received::Gone,
-    }
-}
-
-fn send(socket: BorrowedFd<'_>, packet: &[u8], files: &[OwnedFd]) -> Result<(), Errno> {
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-    if !files.is_empty() {
-        assert!(control.push(SendAncillaryMessage::ScmRights(&files)), "there is space for two");
-    }
-    sendmsg(socket, &[IoSlice::new(packet)], &mut control, flags).map(drop)
 }
 
 impl Said {

@@ -107,6 +107,33 @@ fn rt35_a_broken_connection_is_attached_anew_and_the_old_attachment_goes_on_unti
     assert_eq!(router.heard(|said| *said == Said::Gone { is_broken: true }), 1);
 }
 
+/// The next process of a router knows no worker yet, and what has none cannot serve: so calls stay
+/// with the data plane of the one before, which may go on.
+#[test]
+fn rt38_what_outlives_its_router_is_used_until_the_next_one_knows_a_worker() {
+    let _watchdog = watchdog("no worker yet");
+    let router = Router::new();
+    router.tell_members(&[(1, Some(4001))]);
+    let proxy = Proxy::to(router.address);
+    let node = node(None);
+    let mut client = client(&node, localhost());
+    let group = open(&mut client, &[proxy.address]);
+    let first = session(&mut client, group);
+    proxy.set(Mode::Closed);
+    proxy.cut();
+    until(&mut client, |it| at(it, group)[0].failure.is_some());
+    router.tell_members(&[(1, None)]);
+    proxy.set(Mode::Open);
+    until(&mut client, |it| router.heard(is_attach) == 2 && at(it, group)[0].is_member);
+    // Longer than one is there that another has replaced.
+    client.run_for(Duration::from_secs(3), |_, _| false);
+    assert_eq!(client.context().group_session(group), Some(first));
+    router.tell_members(&[(2, Some(4002))]);
+    until(&mut client, |it| it.context().group_session(group) != Some(first));
+    session(&mut client, group);
+    assert_eq!(at(&mut client, group)[0].peers, 1);
+}
+
 #[test]
 fn rt35_an_attachment_outlives_its_connection_for_ten_seconds_at_most() {
     let _watchdog = watchdog("outlives");

@@ -6,15 +6,16 @@
 //!
 //! A [`BpfProgram`] runs when it is attached to an interface, for as long as the [`BpfLink`] lives,
 //! or for one frame at a time ([`BpfProgram::run`]). Its maps are the memory that it shares with
-//! this process.
+//! this process. [`BpfFiles`] are what another process keeps it by.
 
 mod elf;
+mod files;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use petasos_netlink::Netlink;
+use petasos_netlink::{Interface, Netlink};
 
 use crate::error::system;
 use crate::mode::{AttachMode, XdpMode};
@@ -22,6 +23,8 @@ use crate::program::attach_program;
 use crate::sys::SharedWords;
 use crate::sys::bpf::{self, MapDefinition, ProgramKind, Ran};
 use crate::{XdpError, program};
+
+pub use files::{BpfFiles, FilesError, Kept, has_program, program_id};
 
 /// Why a file is no object that can be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,18 +130,64 @@ impl BpfProgram {
     /// # Errors
     /// See [`XdpError`]: mostly, another program is there.
     pub fn attach(&self, interface: &str, mode: AttachMode) -> Result<BpfLink, XdpError> {
-        let mut netlink = Netlink::open().map_err(|error| system("open netlink", error))?;
-        let interfaces = netlink.interfaces();
-        let interfaces = interfaces.map_err(|error| system("list the interfaces", error))?;
-        let found = interfaces.into_iter().find(|each| each.name == interface);
-        let interface = found.ok_or_else(|| XdpError::InterfaceMissing(interface.to_owned()))?;
+        let (mut netlink, interface) = named(interface)?;
         let (link, mode) = attach_program(&mut netlink, &interface, self.program.as_fd(), mode)?;
         Ok(BpfLink { link, mode })
+    }
+
+    /// Takes the place of the program that a link has, at once: no packet meets none. The link is
+    /// this program's from then on.
+    ///
+    /// # Errors
+    /// If the kernel refuses, mostly since the link was detached. The link is as it was.
+    pub fn replace(&self, link: OwnedFd, mode: XdpMode) -> Result<BpfLink, XdpError> {
+        let replaced = bpf::link_update(link.as_fd(), self.program.as_fd());
+        replaced.map_err(|error| system("replace the XDP program", error))?;
+        Ok(BpfLink { link, mode })
+    }
+
+    /// Puts another program into a map of programs that has one entry, or takes it away. The entry
+    /// is gone as well when no process has the map any more.
+    ///
+    /// # Errors
+    /// If the kernel refuses: it is no program that may be there.
+    ///
+    /// # Panics
+    /// If there is no such map. The program's fault.
+    pub fn set_program(&self, map: &str, to: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let (_, map) = self.map(map);
+        match to {
+            Some(program) => bpf::map_update(map.as_fd(), &0u32, &program.as_raw_fd()),
+            None => bpf::map_delete(map.as_fd(), &0u32),
+        }
+    }
+
+    /// Descriptors for another process that is to keep the program at its link: with a map that it
+    /// may change, and a map of programs.
+    ///
+    /// # Errors
+    /// If the process has as many descriptors as it may.
+    ///
+    /// # Panics
+    /// If there are no such maps. The program's fault.
+    pub fn files(&self, link: BorrowedFd<'_>, words: &str, programs: &str) -> io::Result<BpfFiles> {
+        Ok(BpfFiles {
+            link: link.try_clone_to_owned()?,
+            program: self.program.try_clone()?,
+            words: self.map(words).1.try_clone()?,
+            programs: self.map(programs).1.try_clone()?,
+        })
     }
 
     fn map(&self, name: &str) -> &(MapDefinition, OwnedFd) {
         let found = self.maps.iter().find(|(map, _)| map.name == name);
         found.expect("the program uses a map of this name")
+    }
+}
+
+impl AsFd for BpfProgram {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
     }
 }
 
@@ -165,6 +214,42 @@ impl BpfLink {
     pub fn mode(&self) -> XdpMode {
         self.mode
     }
+}
+
+impl AsFd for BpfLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+}
+
+/// An interface of this host, in whichever network namespace it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfacePlace {
+    /// The inode of its network namespace.
+    pub namespace: u64,
+    /// Its index there.
+    pub interface: u32,
+}
+
+impl InterfacePlace {
+    /// Of an interface of the thread's network namespace.
+    ///
+    /// # Errors
+    /// If there is none of this name.
+    pub fn of(interface: &str) -> Result<InterfacePlace, XdpError> {
+        let (_, interface) = named(interface)?;
+        Ok(InterfacePlace { namespace: program::namespace()?, interface: interface.index })
+    }
+}
+
+/// The interface of this name.
+fn named(interface: &str) -> Result<(Netlink, Interface), XdpError> {
+    let mut netlink = Netlink::open().map_err(|error| system("open netlink", error))?;
+    let interfaces = netlink.interfaces();
+    let interfaces = interfaces.map_err(|error| system("list the interfaces", error))?;
+    let found = interfaces.into_iter().find(|each| each.name == interface);
+    let found = found.ok_or_else(|| XdpError::InterfaceMissing(interface.to_owned()))?;
+    Ok((netlink, found))
 }
 
 impl Drop for BpfLink {

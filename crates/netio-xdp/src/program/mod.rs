@@ -147,7 +147,7 @@ fn find(registry: &[Attached], place: Place) -> &Attached {
     &registry[position(registry, place)]
 }
 
-fn namespace() -> Result<u64, XdpError> {
+pub(crate) fn namespace() -> Result<u64, XdpError> {
     std::fs::metadata("/proc/thread-self/ns/net")
         .map(|metadata| metadata.ino())
         .map_err(|error| system("identify the network namespace", error))

@@ -216,6 +216,21 @@ pub(crate) fn link_create(
     new_fd(LINK_CREATE, &mut attr)
 }
 
+/// Puts another program in the place of a link's, without a packet in between that meets none.
+pub(crate) fn link_update(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let (link, program) = (link.as_raw_fd(), program.as_raw_fd() as u32);
+    call(LINK_UPDATE, &mut LinkUpdate { link, program, flags: 0, old_program: 0 }).map(drop)
+}
+
+/// Whether the kernel has a program of this number. It takes privileges.
+pub(crate) fn has_program(id: u32) -> io::Result<bool> {
+    match new_fd(PROGRAM_OF_ID, &mut OfId { id, next_id: 0, flags: 0 }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Detaches a link's program now, whoever else holds the link.
 pub(crate) fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     call(LINK_DETACH, &mut LinkDetach { link: link.as_raw_fd() }).map(drop)
@@ -314,6 +329,21 @@ struct LinkCreate {
 }
 
 #[repr(C)]
+struct LinkUpdate {
+    link: RawFd,
+    program: u32,
+    flags: u32,
+    old_program: u32,
+}
+
+#[repr(C)]
+struct OfId {
+    id: u32,
+    next_id: u32,
+    flags: u32,
+}
+
+#[repr(C)]
 struct LinkDetach {
     link: RawFd,
 }
@@ -325,6 +355,8 @@ const _: () = {
     assert!(size_of::<ProgramLoad>() == 64);
     assert!(size_of::<TestRun>() == 64);
     assert!(size_of::<LinkCreate>() == 16);
+    assert!(size_of::<LinkUpdate>() == 16);
+    assert!(size_of::<OfId>() == 12);
 };
 
 const MAP_CREATE: i32 = 0;
@@ -335,8 +367,10 @@ const PROGRAM_LOAD: i32 = 5;
 /// How often a program is loaded although signals interrupt it.
 const LOADS_MAX: u32 = 20;
 const PROGRAM_TEST_RUN: i32 = 10;
+const PROGRAM_OF_ID: i32 = 13;
 const MAP_TAKE: i32 = 21;
 const LINK_CREATE: i32 = 28;
+const LINK_UPDATE: i32 = 29;
 const LINK_DETACH: i32 = 34;
 const NAME_BYTES: usize = 16;
 /// In the source register of a load of 64 bits: the immediate is a map's descriptor.

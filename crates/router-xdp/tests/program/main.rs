@@ -2,6 +2,7 @@
 //! hears, and what it leaves as it is for the process.
 
 mod differs;
+mod earlier;
 mod feedback;
 mod first;
 mod object;

@@ -219,6 +219,11 @@ impl<S> Core<S> {
         self.group_calls.as_deref()?.attachment(session)
     }
 
+    /// Whether an attachment's router knows a worker.
+    pub(crate) fn has_group_workers(&self, session: SessionId) -> bool {
+        self.group_attachment(session).is_some_and(|it| it.workers_count() > 0)
+    }
+
     /// Calls may be made by this attachment from now on.
     pub(crate) fn add_attachment(&mut self, attachment: Attachment) -> SessionId {
         let calls = self.group_calls_mut();
