@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use petasos_wire::{Feedback, Header};
+use petasos_wire::{Feedback, Header, SETTLED_NUMBERS, WorkerCounts};
 
 use crate::{PlaneFactory, World};
 
@@ -152,4 +152,96 @@ pub fn a_router_that_paused_asks_nobody_whose_feedback_waits<F: PlaneFactory>(fa
         world.send(&bytes);
     }
     assert_eq!(world.stats().probes, 1);
+}
+
+/// RT22: no, many, few, impossible and fewer than before: the group's limit holds, and what a
+/// worker does not take goes to others.
+pub fn rt22_a_worker_that_announces_anything_takes_nothing_from_others<F: PlaneFactory>(
+    factory: &F,
+) {
+    const LIMIT: u16 = 3;
+    let mut world = World::new(factory, "jbsq3", 2, LIMIT);
+    let mut wrong = 0;
+    for announced in [0, 4095, 2, 1, 0, 4095] {
+        let held = world.outstanding(0);
+        world.feed_back(0, held, |told| told.counts.bound = announced);
+        let cannot_be: [fn(&mut WorkerCounts); 3] = [
+            |counts| counts.settled = counts.settled.wrapping_sub(1) % SETTLED_NUMBERS,
+            |counts| counts.settled += 9,
+            |counts| counts.received += 9,
+        ];
+        for change in cannot_be {
+            world.feed_back(0, 0, |told| change(&mut told.counts));
+            wrong += 1;
+        }
+        assert_eq!(world.plane.counts().wrong_counts, wrong);
+        (0..6u8).for_each(|byte| world.ask(&[byte]));
+        let most = usize::from(announced.min(LIMIT));
+        assert_eq!(world.messages(0).len(), most, "of {announced}");
+        let held = world.outstanding(1);
+        world.feed_back(1, held, |_| {});
+        assert_eq!((world.messages(1).len(), world.waiting()), (6 - most, 0));
+        let held = world.outstanding(1);
+        world.feed_back(1, held, |_| {});
+        assert!(world.rejections().is_empty(), "others serve");
+    }
+}
+
+/// RT23: what it was given is given to nobody else, and nothing more waits for it.
+pub fn rt23_a_worker_that_stops_delays_what_it_has_and_nothing_else<F: PlaneFactory>(factory: &F) {
+    const BOUND: usize = 3;
+    let mut world = World::new(factory, "jbsq3", 2, BOUND as u16);
+    (0..6u8).for_each(|number| world.ask(&[number]));
+    let mut given = [Vec::new(), Vec::new()];
+    for number in 6..60u8 {
+        for (at, given) in given.iter_mut().enumerate() {
+            given.extend(world.requests(at).iter().map(|message| message[0]));
+        }
+        world.now = world.now + Duration::from_millis(2);
+        let held = world.outstanding(1);
+        world.feed_back(1, held, |_| {});
+        world.ask(&[number]);
+    }
+    given[1].extend(world.requests(1).iter().map(|message| message[0]));
+    assert_eq!(given[0].len(), BOUND, "as many as it takes, and no more");
+    let mut all = given.concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..60).collect::<Vec<_>>(), "each to one");
+    assert!(world.rejections().is_empty() && world.waiting() == 0);
+    assert_eq!(world.outstanding(0) - world.stats().probes as u32, BOUND as u32);
+    // It goes on: its slots are there again.
+    let held = [0, 1].map(|at| world.outstanding(at));
+    held.iter().enumerate().for_each(|(at, held)| world.feed_back(at, *held, |_| {}));
+    world.given(0);
+    (0..6u8).for_each(|number| world.ask(&[number]));
+    assert_eq!(world.requests(0).len(), BOUND);
+}
+
+/// Somebody on the path, who knows all that a worker's feedback has, says that it is done and takes
+/// many. What it has is counted wrongly, but never above the limit, until it has told itself.
+pub fn rt22_forged_counts_are_set_right_by_the_worker_itself<F: PlaneFactory>(factory: &F) {
+    const LIMIT: u32 = 3;
+    let mut world = World::new(factory, "jbsq3", 1, LIMIT as u16);
+    let ask = |world: &mut World<F::Io>| {
+        (0..4u8).for_each(|byte| world.ask(&[byte]));
+        assert_eq!(world.outstanding(0), LIMIT);
+        world.messages(0).len() as u32
+    };
+    for round in 1..=5 {
+        let honest = world.workers[0].counts;
+        assert_eq!(ask(&mut world), LIMIT);
+        world.feed_back(0, LIMIT, |forged| forged.counts.bound = 4095);
+        assert_eq!(ask(&mut world), LIMIT, "as if it had nothing left");
+        let sequence = world.workers[0].counts.sequence;
+        world.workers[0].counts = WorkerCounts { sequence, ..honest };
+        // Less than was forged: that is void, until it is true.
+        world.feed_back(0, 1, |_| {});
+        assert_eq!(world.plane.counts().wrong_counts, round);
+        assert!(world.messages(0).is_empty());
+        world.feed_back(0, 2 * LIMIT - 1, |_| {});
+        let waited = world.messages(0).len() as u32;
+        assert_eq!((waited, world.outstanding(0)), (2, 2));
+        world.feed_back(0, waited, |_| {});
+        assert_eq!((world.outstanding(0), world.waiting()), (0, 0));
+    }
 }

@@ -57,14 +57,21 @@ pub fn rt26_first_packets_come_from_where_their_client_has_attached<F: PlaneFact
     world.client.0.tag ^= 1;
     world.ask(b"x");
     world.client.0.tag ^= 1;
-    assert_eq!(world.stats().from_strangers, 5);
+    // Another client's number, also with its tag, from a client's own address.
+    let own = core::mem::replace(&mut world.client, (other.0, 0));
+    world.ask(b"x");
+    world.client = own;
+    assert_eq!(world.stats().from_strangers, 6);
     let good = world.first(b"good", |_| {});
     if factory.tells_origins() {
         // A client's and a worker's address, both of which the router knows.
         world.post_from_client(1, &good);
         world.post_from_worker(0, &good);
+        // Who forges source and reply address, to have workers flood that host.
+        let aimed = world.first(b"x", |block| block.reply = elsewhere);
+        world.post_from_client(1, &aimed);
         world.turn();
-        assert_eq!(world.stats().from_strangers, 7);
+        assert_eq!(world.stats().from_strangers, 9);
     }
     assert_eq!((world.given(0), world.stats().given), (vec![], 0));
     assert!(world.client_inbox(0).is_empty() && world.client_inbox(1).is_empty());

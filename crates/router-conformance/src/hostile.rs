@@ -1,4 +1,6 @@
-//! Packets that nobody should send.
+//! Packets that nobody should send, too many of them, and clocks that jump.
+
+use core::time::Duration;
 
 use petasos_netio::PacketIo;
 use petasos_wire::RoutePolicy;
@@ -34,11 +36,14 @@ pub fn short_long_and_unknown_packets_are_counted_and_cost_nothing<F: PlaneFacto
     for bytes in [&good[..1], &good[..20], &good[..23], &good[..63]] {
         world.send(bytes);
     }
-    let mut response = good.clone();
-    response[0] = response[0] & 0xf0 | 8;
-    world.send(&response);
+    // Another version, no kind at all, and each kind that no router takes.
+    let (version, kind) = (good[0] & 0xf, good[0] >> 4);
+    for first in (0..16).filter(|other| *other != kind).map(|other| version | other << 4) {
+        world.send(&[&[first][..], &good[1..]].concat());
+    }
+    world.send(&[&[version ^ 8 | kind << 4][..], &good[1..]].concat());
     let stats = world.stats();
-    assert_eq!((stats.malformed + stats.void, stats.void_feedback), (9, 0), "{stats:?}");
+    assert_eq!((stats.malformed + stats.void, stats.void_feedback), (24, 0), "{stats:?}");
     // As long as feedback, and none.
     world.send(&good[..24]);
     assert_eq!(world.stats().void_feedback, 1);
@@ -93,4 +98,55 @@ pub fn altered_packets_do_no_harm<F: PlaneFactory>(factory: &F) {
     }
     world.turn();
     assert_eq!(world.waiting(), 0, "nobody is left who would take it");
+}
+
+/// RT24: each request of another client is given, and after no more than the flood may have of the
+/// queue.
+pub fn rt24_a_client_that_floods_keeps_others_waiting_for_its_share_at_most<F: PlaneFactory>(
+    factory: &F,
+) {
+    let mut world = World::new(factory, "jbsq1", 1, 1);
+    let (flooding, other) = (world.client, world.attach(1));
+    for round in 0..20u8 {
+        world.client = flooding;
+        (0..10).for_each(|_| world.ask(b"flood"));
+        assert!(world.waiting() <= 4, "half of eight");
+        world.client = other;
+        world.ask(&[round]);
+        assert!(world.rejections().is_empty(), "there is room in round {round}");
+        let before = world.waiting();
+        (0..before).for_each(|_| world.feed_back(0, 1, |_| {}));
+        let last = world.messages(0).pop();
+        assert_eq!((last, world.waiting()), (Some(vec![round]), 0));
+    }
+    assert_eq!(world.client_inbox(flooding.1).len() as u64, world.plane.rejections().queue_full);
+    assert!(world.plane.rejections().queue_full > 100);
+}
+
+/// Clocks are monotonic, but a machine may be stopped for hours. What has waited is rejected, what
+/// workers have stays theirs, and others are given after they were heard.
+pub fn time_that_jumps_loses_no_slot<F: PlaneFactory>(factory: &F) {
+    let mut world = World::new(factory, "jbsq2", 2, 2);
+    for hours in [1, 24, 10_000] {
+        (0..6u8).for_each(|byte| world.ask(&[byte]));
+        let has = [0, 1].map(|at| world.requests(at).len());
+        assert_eq!((has, world.waiting()), ([2, 2], 2));
+        world.now = world.now + Duration::from_secs(hours * 3600);
+        (0..3).for_each(|_| world.turn());
+        // What a tier has parked goes by its own clock, which has not jumped.
+        let (rejected, parked) = (world.rejections().len(), world.waiting());
+        assert!(rejected + parked == 2 && (parked == 0 || world.has_tier()));
+        let held = [0, 1].map(|at| world.outstanding(at));
+        for (at, held) in held.into_iter().enumerate() {
+            world.feed_back(at, held, |_| {});
+        }
+        let has = [0, 1].map(|at| world.requests(at).len());
+        assert_eq!(has.iter().sum::<usize>(), parked);
+        for at in [0, 1] {
+            let held = world.outstanding(at);
+            world.feed_back(at, held, |_| {});
+            assert_eq!(world.outstanding(at), 0);
+        }
+        assert_eq!(world.plane.members().count(), 2);
+    }
 }

@@ -53,6 +53,9 @@ macro_rules! plane_tests {
             feedback::rt22_a_worker_that_says_nothing_is_probed,
             feedback::rt22_nobody_is_given_more_than_it_has_announced,
             feedback::a_router_that_paused_asks_nobody_whose_feedback_waits,
+            feedback::rt22_a_worker_that_announces_anything_takes_nothing_from_others,
+            feedback::rt23_a_worker_that_stops_delays_what_it_has_and_nothing_else,
+            feedback::rt22_forged_counts_are_set_right_by_the_worker_itself,
             queue::rt6_what_waits_goes_when_a_worker_has_settled,
             queue::rt24_the_most_urgent_goes_first_and_within_that_who_came_first,
             queue::rt24_a_full_queue_drops_the_newest_of_the_least_urgent,
@@ -70,6 +73,8 @@ macro_rules! plane_tests {
             bounds::tables_have_bounds_and_numbers_are_held_back,
             hostile::short_long_and_unknown_packets_are_counted_and_cost_nothing,
             hostile::altered_packets_do_no_harm,
+            hostile::rt24_a_client_that_floods_keeps_others_waiting_for_its_share_at_most,
+            hostile::time_that_jumps_loses_no_slot,
             calls::calls_of_all_kinds_go_through_a_router,
         }
     };

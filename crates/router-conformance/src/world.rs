@@ -310,6 +310,12 @@ impl<I: PacketIo> World<I> {
         self.given(at).into_iter().map(|given| given.message).collect()
     }
 
+    /// The same without probes.
+    pub fn requests(&mut self, at: usize) -> Vec<Vec<u8>> {
+        let given = self.given(at).into_iter();
+        given.filter(|given| !given.is_probe).map(|given| given.message).collect()
+    }
+
     /// The codes of rejections that came to the client's port.
     pub fn rejections(&mut self) -> Vec<RejectCode> {
         let code_of = |bytes: &Vec<u8>| {
@@ -321,6 +327,12 @@ impl<I: PacketIo> World<I> {
             RejectCode::from_value(rest.value()).expect("it is assigned")
         };
         self.client_inbox(self.client.1).iter().map(code_of).collect()
+    }
+
+    /// How many numbers a worker was given and has not settled, as the plane knows.
+    pub fn outstanding(&self, at: usize) -> u32 {
+        let known = self.plane.worker(self.workers[at].joined.id).expect("it is there");
+        known.account.outstanding() as u32
     }
 
     /// Feedback of a worker that has settled so many more, of all that it has received.

@@ -16,7 +16,9 @@
 
 #![forbid(unsafe_code)]
 
+mod claimer;
 mod client;
+mod forger;
 mod judge;
 mod network;
 mod router;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use petasos_base::{Rng, Time};
 
+use crate::forger;
 use crate::scenario::Scenario;
 
 /// A party, as an address.
@@ -42,19 +43,21 @@ pub(crate) struct Network {
     loss: f64,
     copies: f64,
     late: f64,
+    forged: f64,
     under_way: BTreeMap<(Time, u64), Sent>,
     sequence: u64,
 }
 
 impl Network {
     pub(crate) fn new(scenario: &Scenario, seed: u64) -> Network {
-        let Scenario { loss, copies, late, .. } = *scenario;
+        let Scenario { loss, copies, late, forged, .. } = *scenario;
         Network {
             now: Time::ZERO + Duration::from_secs(1),
             rng: Rng::new(seed),
             loss,
             copies,
             late,
+            forged,
             under_way: BTreeMap::new(),
             sequence: 0,
         }
@@ -62,10 +65,19 @@ impl Network {
 
     /// Ends all faults.
     pub(crate) fn heal(&mut self) {
-        (self.loss, self.copies, self.late) = (0.0, 0.0, 0.0);
+        (self.loss, self.copies, self.late, self.forged) = (0.0, 0.0, 0.0, 0.0);
     }
 
     pub(crate) fn send(&mut self, from: Node, to: Node, bytes: &[u8]) {
+        if self.rng.chance(self.forged)
+            && let Some(bytes) = forger::forged(&mut self.rng, bytes)
+        {
+            self.carry(from, to, &bytes);
+        }
+        self.carry(from, to, bytes);
+    }
+
+    fn carry(&mut self, from: Node, to: Node, bytes: &[u8]) {
         if self.rng.chance(self.loss) {
             return;
         }

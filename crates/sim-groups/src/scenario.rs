@@ -28,6 +28,11 @@ pub struct Scenario {
     pub drains_per_s: f64,
     /// How often each client is told that another router is active, per second.
     pub switches_per_s: f64,
+    /// The part of feedback, and of what routers give, beside which somebody on the path sends what
+    /// is forged.
+    pub forged: f64,
+    /// Claims of one more client, which confirms none of them, per second.
+    pub claims_per_s: f64,
     /// Calls that each client begins, per second.
     pub calls_per_s: f64,
     /// For how long there are calls and faults. What follows is quiet.
@@ -36,8 +41,15 @@ pub struct Scenario {
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Scenario; 5] =
-        [Scenario::CALM, Scenario::LOSSY, Scenario::CRASHES, Scenario::ROLLING, Scenario::OVERLOAD];
+    pub const ALL: [Scenario; 7] = [
+        Scenario::CALM,
+        Scenario::LOSSY,
+        Scenario::CRASHES,
+        Scenario::ROLLING,
+        Scenario::OVERLOAD,
+        Scenario::FORGED,
+        Scenario::CLAIMS,
+    ];
 
     /// A network without faults.
     pub const CALM: Scenario = Scenario {
@@ -52,6 +64,8 @@ impl Scenario {
         crashes_per_s: 0.0,
         drains_per_s: 0.0,
         switches_per_s: 0.0,
+        forged: 0.0,
+        claims_per_s: 0.0,
         calls_per_s: 500.0,
         time: Duration::from_millis(500),
     };
@@ -91,4 +105,11 @@ impl Scenario {
         time: Duration::from_millis(300),
         ..Scenario::LOSSY
     };
+    /// Somebody on the path forges feedback and probes, and gives first packets again.
+    pub const FORGED: Scenario =
+        Scenario { name: "forged", forged: 0.1, loss: 0.01, ..Scenario::CALM };
+
+    /// One client only claims.
+    pub const CLAIMS: Scenario =
+        Scenario { name: "claims", claims_per_s: 3000.0, ..Scenario::CALM };
 }

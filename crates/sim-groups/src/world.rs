@@ -4,10 +4,11 @@ use core::time::Duration;
 
 use petasos_base::{Rng, Time};
 
+use crate::claimer::Claimer;
 use crate::client::ClientNode;
 use crate::judge::{Judge, Verdict, Violation};
 use crate::network::{Network, Node};
-use crate::router::RouterNode;
+use crate::router::{Attached, RouterNode};
 use crate::sabotage::Sabotage;
 use crate::scenario::Scenario;
 use crate::worker::WorkerNode;
@@ -40,6 +41,7 @@ pub(crate) struct World {
     clients: Vec<ClientNode>,
     routers: Vec<RouterNode>,
     workers: Vec<WorkerNode>,
+    claimer: Option<Claimer>,
     news: Vec<(Time, News)>,
 }
 
@@ -56,12 +58,19 @@ impl World {
         let workers = (0..scenario.workers).map(|it| WorkerNode::new(Node::Worker(it), fork()));
         let workers: Vec<_> = workers.collect();
         let (scenario, judge, news) = (*scenario, Judge::new(sabotage), Vec::new());
-        let mut world = World { scenario, network, rng, judge, clients, routers, workers, news };
+        let claimer = None;
+        let mut world =
+            World { scenario, network, rng, judge, clients, routers, workers, claimer, news };
         for worker in 0..scenario.workers {
             world.joins(worker, None);
         }
         for client in 0..scenario.clients {
             world.attaches(client, None);
+        }
+        if scenario.claims_per_s > 0.0 {
+            let (node, router) = (Node::Client(scenario.clients), Node::Router(0));
+            let told = world.attached(node, 0);
+            world.claimer = Some(Claimer::new(node, router, told));
         }
         world
     }
@@ -111,7 +120,10 @@ impl World {
             let (from, bytes) = (sent.from, &sent.bytes[..]);
             match sent.to {
                 Node::Client(at) => {
-                    self.clients[usize::from(at)].hears(network, &mut self.judge, from, bytes);
+                    // The one that only claims hears nothing.
+                    if let Some(client) = self.clients.get_mut(usize::from(at)) {
+                        client.hears(network, &mut self.judge, from, bytes);
+                    }
                 }
                 Node::Router(at) => self.routers[usize::from(at)].hears(network, from, bytes),
                 Node::Worker(at) => {
@@ -149,6 +161,9 @@ impl World {
             if self.rng.chance(switches * turn_s) {
                 client.switch();
             }
+        }
+        if let Some(claimer) = &mut self.claimer {
+            claimer.turn(&mut self.network, self.scenario.claims_per_s * turn_s);
         }
         self.crashes(turn_s);
     }
@@ -246,16 +261,21 @@ impl World {
             if only.is_some_and(|only| only != at) {
                 continue;
             }
-            let router = &mut self.routers[usize::from(at)];
-            let told = router.attach(node);
-            for worker in &mut self.workers {
-                worker.client_is(Node::Router(at), told.client, node);
-            }
-            let members: Vec<_> = router.roster().collect();
+            let told = self.attached(node, at);
+            let members: Vec<_> = self.routers[usize::from(at)].roster().collect();
             let this = &mut self.clients[usize::from(client)];
             this.detach(Node::Router(at));
             this.attach(Node::Router(at), told);
             this.roster(&mut self.judge, Node::Router(at), &members);
         }
+    }
+
+    /// A router has a client, and all its workers are told.
+    fn attached(&mut self, node: Node, router: u8) -> Attached {
+        let told = self.routers[usize::from(router)].attach(node);
+        for worker in &mut self.workers {
+            worker.client_is(Node::Router(router), told.client, node);
+        }
+        told
     }
 }

@@ -55,3 +55,19 @@ fn rt24_what_is_too_much_is_refused_and_has_not_run() {
     let verdict = all(&Scenario::OVERLOAD, 0..5);
     assert!(verdict.answered > 100 && verdict.not_run > 100, "{verdict:?}");
 }
+
+/// Somebody on the path knows names and secret bits. Counts are wrong for a while, and then right
+/// again; at most once holds (RT15).
+#[test]
+fn rt15_rt22_forged_feedback_and_probes_repeat_no_claim_and_leave_no_slot_taken() {
+    let verdict = all(&Scenario::FORGED, 0..8);
+    assert!(verdict.answered > 4000 && verdict.abandoned == 0, "{verdict:?}");
+}
+
+/// RT17: each claim that lapses makes the next one lapse sooner.
+#[test]
+fn rt17_a_client_that_only_claims_leaves_others_more_than_half() {
+    let alone = all(&Scenario { claims_per_s: 0.0, ..Scenario::CLAIMS }, 0..4);
+    let beside = all(&Scenario::CLAIMS, 0..4);
+    assert!(beside.answered > alone.answered / 2, "{beside:?} and {alone:?}");
+}

@@ -78,6 +78,8 @@ pub struct Grouped {
     router_port: u32,
     /// The member that is given the next request.
     pub next: usize,
+    /// Each first packet is given to every member, as no router should.
+    pub gives_to_all: bool,
     /// `None` in a group in plaintext.
     cipher: Option<Cipher>,
     /// What seals the router's rejections, in epoch 3.
@@ -155,6 +157,7 @@ impl Grouped {
             client_port,
             router_port,
             next: 0,
+            gives_to_all: false,
             cipher,
             own_link: cipher.map(|cipher| {
                 let secret = sealing::secret(3, cipher).client(CLIENT);
@@ -353,10 +356,15 @@ impl Grouped {
         }
     }
 
-    /// Gives a first packet to the next worker.
-    fn give(&mut self, mut bytes: Vec<u8>, first: &RoutedPacket<'_>) {
+    /// Gives a first packet to the next worker, or to all.
+    fn give(&mut self, bytes: Vec<u8>, first: &RoutedPacket<'_>) {
         let at = self.next % self.members.len();
         self.next += 1;
+        let all = if self.gives_to_all { 0..self.members.len() } else { at..at + 1 };
+        all.for_each(|at| self.give_to(at, bytes.clone(), first));
+    }
+
+    fn give_to(&mut self, at: usize, mut bytes: Vec<u8>, first: &RoutedPacket<'_>) {
         let member = &mut self.members[at];
         member.given += 1;
         let given = Given {

@@ -11,6 +11,7 @@ mod footprint;
 #[path = "../grouped/mod.rs"]
 mod grouped;
 mod groups;
+mod groups_abuse;
 mod groups_hostile;
 mod groups_long;
 mod groups_sealed;

@@ -6,7 +6,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use petasos_control::{AttachGrant, DataAddress, Epoch, JoinGrant};
-use petasos_endpoint::{Clock, Endpoint, EndpointConfig, MsgBuf, RouterProcess, SessionId};
+use petasos_endpoint::{
+    CallError, Clock, Endpoint, EndpointConfig, MsgBuf, RejectCode, RouterProcess, SessionId,
+};
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_wire::{
     Given, Group, Header, Kind, Packet, Ready, RoutedPacket, RoutingBlock, WorkerBlock,
@@ -154,6 +156,34 @@ fn a_client_hears_members_at_their_addresses_only() {
     assert!(world.client.state().list.is_empty());
     world.tell(|it| &it.workers[0], &response);
     assert_eq!(world.client.state().list, [(1, Ok(b"evil".to_vec()))]);
+}
+
+/// That nobody takes what was answered by `ready`, as who has this number says it.
+fn rejection(ready: &[u8], worker: u16) -> Vec<u8> {
+    let packet = Packet::parse(ready).expect("it is a packet");
+    let header = Header::for_session(packet.session(), packet.tag())
+        .with_request(Kind::Reject, packet.request(), 0)
+        .with_server(packet.echo(), RejectCode::NoWorker as u32, 0);
+    let block = WorkerBlock { session: 0, tag: 0, worker };
+    [&header.to_bytes()[..], &block.to_bytes()].concat()
+}
+
+#[test]
+fn a_client_believes_rejections_of_the_router_and_of_members_as_themselves_only() {
+    let _watchdog = watchdog("a client that is rejected");
+    let mut world = Asking::new();
+    let ready = world.ask(1);
+    let [of_router, of_one] = [WorkerBlock::ROUTER, 1].map(|number| rejection(&ready, number));
+    for forged in [&of_router, &of_one] {
+        world.tell(|it| &it.stranger, forged);
+        world.tell(|it| &it.workers[1], forged);
+    }
+    world.tell(|it| &it.workers[0], &of_router);
+    world.tell(|it| &it.router, &of_one);
+    assert_eq!(world.counts(), (6, 0, 0));
+    assert!(world.client.state().list.is_empty());
+    world.tell(|it| &it.router, &of_router);
+    assert_eq!(world.client.state().list, [(1, Err(CallError::NoWorker))]);
 }
 
 /// A worker of a router.

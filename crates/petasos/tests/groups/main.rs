@@ -26,4 +26,5 @@ mod routed;
 #[cfg(feature = "tls")]
 mod sealed;
 mod streams;
+mod tampered;
 mod upgrade;

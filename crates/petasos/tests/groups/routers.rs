@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 #[cfg(feature = "tls")]
 use petasos_endpoint::TlsConfig;
 use petasos_endpoint::{Node, NodeConfig};
+use petasos_netio::PacketIo;
 use petasos_netio_udp::{UdpConfig, UdpIo};
 use petasos_router_control::{Active, GroupSettings, GroupSnapshot, RouterService};
 
@@ -53,16 +54,32 @@ impl Router {
         Router::begin_at(NodeConfig { tls: Some(tls), ..NodeConfig::default() }, settings)
     }
 
+    /// One whose packets pass by what `change` makes of its socket.
+    #[allow(dead_code, reason = "not all programs use it")]
+    pub fn over<I: PacketIo + Send + 'static>(change: impl FnOnce(UdpIo) -> I) -> Router {
+        let services = vec!["hello.Greeter".to_owned()];
+        let settings = GroupSettings { services, ..GroupSettings::default() };
+        Router::begin_over(NodeConfig::default(), settings, change)
+    }
+
     fn begin(settings: GroupSettings) -> Router {
         Router::begin_at(NodeConfig::default(), settings)
     }
 
     fn begin_at(config: NodeConfig, settings: GroupSettings) -> Router {
+        Router::begin_over(config, settings, |io| io)
+    }
+
+    fn begin_over<I: PacketIo + Send + 'static>(
+        config: NodeConfig,
+        settings: GroupSettings,
+        change: impl FnOnce(UdpIo) -> I,
+    ) -> Router {
         let local = "127.0.0.1:0".parse().expect("it is an address");
         let node = Node::start(NodeConfig { listen: Some(local), ..config });
         let node = node.expect("loopback has ports");
         let io = || UdpIo::bind(local, UdpConfig::default()).expect("loopback has ports");
-        let service = RouterService::start_with_table(&node, io(), io(), settings);
+        let service = RouterService::start_with_table(&node, change(io()), io(), settings);
         let service = service.expect("the settings are fine");
         let address = node.local_address().expect("it listens");
         Router { address, service, _node: node }

@@ -62,6 +62,23 @@ fn rt34_workers_that_are_not_allowed_or_too_narrow_are_refused_in_words() {
     assert!(router.service.refused().1 > 0 && wide.service.refused().1 > 0);
 }
 
+/// RT32: the payload size is the group's, and who cannot have it is told.
+#[test]
+fn rt32_a_client_that_is_too_narrow_is_refused() {
+    let plane = PlaneConfig { payload_bytes: 65_000, ..PlaneConfig::default() };
+    let wide = Router::start(GroupSettings { plane, ..GroupSettings::default() });
+    let mut clients = vec![client(&[wide.address])];
+    let mut reason = None;
+    until(&mut clients, &mut [], |clients, _| {
+        let group = clients[0].group;
+        reason = failure(&clients[0].endpoint.context().group_routers(group));
+        reason.is_some()
+    });
+    let (error, _) = reason.expect("it was refused");
+    assert_eq!(error, SessionError::RefusedBy(RefuseCode::IncompatibleParameters));
+    assert!(wide.service.refused().0 > 0 && clients[0].session().is_none());
+}
+
 #[test]
 fn rt30_calls_go_on_across_epochs_and_numbers_come_back() {
     let epochs =

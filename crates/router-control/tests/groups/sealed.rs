@@ -5,7 +5,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use petasos_endpoint::{GroupId, RefuseCode, ServedGroupId, SessionError};
-use petasos_router_control::{Cipher, EpochTimes, GroupSettings, MemberSettings, Workers};
+use petasos_router_control::{
+    Cipher, EpochTimes, GroupSettings, MemberSettings, PlaneConfig, Workers,
+};
 
 use crate::certificates::Authority;
 use crate::world::{
@@ -193,4 +195,52 @@ fn who_has_no_certificate_is_told_nothing() {
     };
     until(&mut [], &mut [], |_, _| is_refused(&mut stranger) && is_refused(&mut other));
     assert!(stranger.session().is_none() && other.session().is_none());
+}
+
+/// RT39: who attaches and leaves without end uses up its own half, and workers keep no more of it.
+#[test]
+fn rt39_attaching_without_end_leaves_others_their_attachments_and_workers_their_memory() {
+    const CLIENTS: u32 = 8;
+    let overlap = Duration::from_millis(200);
+    let epochs = EpochTimes { epoch: overlap + Duration::from_millis(2100), overlap };
+    let plane = PlaneConfig { clients_max: CLIENTS, ..PlaneConfig::default() };
+    let settings = GroupSettings { plane, epochs, ..GroupSettings::default() };
+    let sealed = Sealed::new(settings);
+    let at = sealed.router.address;
+    let mut clients = vec![sealed.client("ann.test", at)];
+    let mut workers = vec![sealed.worker("one.test", at)];
+    ready(&mut clients, &mut workers);
+    // All at once first, then one after the other, until nothing is granted any more.
+    let mut greedy: Vec<_> = (0..CLIENTS).map(|_| sealed.client("eve.test", at)).collect();
+    let mut peers_max = 0;
+    let mut beside = |clients: &mut Vec<_>,
+                      greedy: &mut Vec<Member<GroupId>>,
+                      holds: &dyn Fn(&mut [Member<GroupId>]) -> bool| {
+        until(clients, &mut workers, |_, workers| {
+            greedy.iter_mut().for_each(|it| _ = it.endpoint.run_once());
+            let group = workers[0].group;
+            let served = workers[0].endpoint.context().served_routers(group);
+            peers_max = peers_max.max(served[0].peers);
+            holds(greedy)
+        });
+        call(clients, &mut workers, 20);
+    };
+    let attached =
+        |it: &mut [Member<GroupId>]| it.iter_mut().filter_map(Member::session).count() as u32;
+    beside(&mut clients, &mut greedy, &|it| attached(it) == CLIENTS / 2);
+    assert!(sealed.router.service.refused().0 > 0);
+    greedy.clear();
+    for _ in 0..CLIENTS {
+        let refused = sealed.router.service.refused().0;
+        greedy.push(sealed.client("eve.test", at));
+        beside(&mut clients, &mut greedy, &|it| {
+            attached(it) == 1 || sealed.router.service.refused().0 > refused
+        });
+        greedy.clear();
+    }
+    // Another name has a place, whatever that one does.
+    clients.push(sealed.client("bob.test", at));
+    beside(&mut clients, &mut greedy, &|_| true);
+    until(&mut clients, &mut workers, |clients, _| clients[1].session().is_some());
+    assert!(peers_max <= 2 * CLIENTS as usize, "{peers_max}");
 }
