@@ -12,6 +12,8 @@ use crate::servers::until;
 
 /// Where etcd is, if it is not in the path.
 const PROGRAM: &str = "PETASOS_TEST_ETCD";
+/// How often one is started that finds its ports taken.
+const STARTS: usize = 5;
 
 pub struct Etcd {
     process: Option<Child>,
@@ -35,19 +37,41 @@ impl Etcd {
 
     /// The same, with TLS.
     pub fn start_with(test: &str, tls: Option<Pem>) -> Option<Etcd> {
-        let (address, peers) = (free_address(), free_address());
         let data = std::env::temp_dir().join(format!("petasos-{}-{test}", std::process::id()));
-        let mut etcd = Etcd { process: None, address, peers, data, tls };
-        match etcd.run() {
-            true => Some(etcd),
-            false => {
+        for _ in 0..STARTS {
+            let (address, peers, tls) = (free_address(), free_address(), tls.clone());
+            let mut etcd = Etcd { process: None, address, peers, data: data.clone(), tls };
+            if !etcd.spawn() {
                 petasos_skips::skip("etcd", "there is no etcd");
-                None
+                return None;
+            }
+            if etcd.comes_up() {
+                return Some(etcd);
             }
         }
+        panic!("etcd does not start");
     }
 
+    /// Starts it again at the same address. False if there is no etcd here.
     pub fn run(&mut self) -> bool {
+        let is_here = self.spawn();
+        assert!(!is_here || self.comes_up(), "etcd does not start again");
+        is_here
+    }
+
+    /// Whether it serves; otherwise it has ended: another process was faster at one of its ports.
+    fn comes_up(&mut self) -> bool {
+        let (process, address) = (self.process.as_mut().expect("it was started"), self.address);
+        let mut has_ended = false;
+        until(|| {
+            let is_reached = TcpStream::connect(address).is_ok();
+            has_ended = process.try_wait().is_ok_and(|status| status.is_some());
+            has_ended || is_reached
+        });
+        !has_ended
+    }
+
+    fn spawn(&mut self) -> bool {
         let program = std::env::var(PROGRAM).unwrap_or("etcd".to_owned());
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let (clients, peers) =
@@ -62,9 +86,6 @@ impl Etcd {
         }
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.process = child.ok();
-        if self.process.is_some() {
-            until(|| TcpStream::connect(self.address).is_ok());
-        }
         self.process.is_some()
     }
 

@@ -119,7 +119,8 @@ fn while_words_change(check: impl FnOnce(&Heap)) {
 fn d3_words_that_change_during_a_copy_have_one_of_their_values() {
     while_words_change(|heap| {
         for round in 0..2000 {
-            for len in [8, 64, 256, 264, 4096] {
+            // Longer ones are copied as bytes: the next test.
+            for len in [8, 64, 248, 256] {
                 let copied = heap.copy(0, len);
                 let (words, _) = copied.as_chunks::<8>();
                 let known = |word: &[u8; 8]| VALUES.contains(&u64::from_le_bytes(*word));
