@@ -30,6 +30,7 @@ pub struct Options {
         value_name = "FILE",
         conflicts_with_all = [
             "listen", "data", "policy", "waiting_max", "waiting_age_ms", "payload_bytes",
+            "priority_max",
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
             "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher", "plane",
             "virtual_address", "interface", "peer", "takeover_ms", "queue", "partial_checksums",
@@ -85,6 +86,10 @@ struct GroupArguments {
     /// The most requests that wait: what comes then is rejected, the least urgent first
     #[arg(long, value_name = "COUNT", default_value_t = 16_384)]
     waiting_max: usize,
+
+    /// What a greater priority of a request counts as, 0 to 15: with 0, who came first goes first
+    #[arg(long, value_name = "PRIORITY", default_value_t = 15)]
+    priority_max: u8,
 
     /// Requests that have waited so long are rejected; 0: none are
     #[arg(long, value_name = "MS", default_value_t = 1000)]
@@ -177,6 +182,9 @@ pub struct GroupOptions {
     policy: String,
     #[serde(default = "default_waiting_max")]
     waiting_max: usize,
+    /// What greater priorities count as.
+    #[serde(default = "default_priority_max")]
+    pub priority_max: u8,
     #[serde(default = "default_waiting_age_ms")]
     waiting_age_ms: u64,
     #[serde(default)]
@@ -252,6 +260,10 @@ fn default_cipher() -> String {
     "aes-128-gcm".to_owned()
 }
 
+fn default_priority_max() -> u8 {
+    15
+}
+
 fn default_waiting_max() -> usize {
     16_384
 }
@@ -317,6 +329,7 @@ impl From<GroupArguments> for GroupOptions {
             data: given.data,
             policy: given.policy,
             waiting_max: given.waiting_max,
+            priority_max: given.priority_max,
             waiting_age_ms: given.waiting_age_ms,
             payload_bytes: given.payload_bytes,
             clients_max: given.clients_max,
@@ -398,8 +411,9 @@ impl GroupOptions {
         let (payload_bytes, clients_max) = (self.payload_bytes(), self.clients_max);
         let age = Duration::from_millis(self.waiting_age_ms);
         let waiting_age_max = Some(age).filter(|age| !age.is_zero());
-        let waiting_max = self.waiting_max;
-        let core = Config { policy, waiting_max, waiting_age_max, ..PlaneConfig::default().core };
+        let (waiting_max, priority_max) = (self.waiting_max, self.priority_max);
+        let rest = PlaneConfig::default().core;
+        let core = Config { policy, waiting_max, priority_max, waiting_age_max, ..rest };
         // Whether packets are sealed, the node says.
         let plane = PlaneConfig { core, payload_bytes, clients_max, ..PlaneConfig::default() };
         // With a virtual address, the first one to be active finds that out.

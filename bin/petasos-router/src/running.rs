@@ -134,6 +134,7 @@ impl Group {
         let fixed = [
             ("data", *data != first.data),
             ("payload_bytes", to.payload_bytes() != first.payload_bytes()),
+            ("priority_max", to.priority_max != first.priority_max),
             ("services", *services != first.services),
             ("binds", *binds != first.binds),
             ("standby", *standby != first.standby),

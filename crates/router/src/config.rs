@@ -28,6 +28,8 @@ pub struct Config {
     /// The most requests that wait because no worker may take them, 2 to [`WAITING_MAX`]. Those for
     /// the primary only are at most half of it.
     pub waiting_max: usize,
+    /// What a greater priority counts as (RT24): below [`PRIORITIES`].
+    pub priority_max: u8,
     /// Requests that have waited this long are dropped; none are without it. A second, unless set.
     pub waiting_age_max: Option<Duration>,
     /// Holds requests back for a moment although workers have free slots.
@@ -105,6 +107,7 @@ impl Default for Config {
             policy: Policy::JSQ,
             workers_max: 256,
             waiting_max: 1 << 16,
+            priority_max: PRIORITIES - 1,
             waiting_age_max: Some(Duration::from_secs(1)),
             hold: None,
             liveness: Some(Liveness::default()),
@@ -153,6 +156,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         within("workers_max", self.workers_max, 1, WORKERS_MAX)?;
         within("waiting_max", self.waiting_max, 2, WAITING_MAX)?;
+        within("priority_max", self.priority_max.into(), 0, usize::from(PRIORITIES) - 1)?;
         if let Bound::AtMost(bound) = self.policy.bound {
             within("bound", bound.into(), 1, BOUND_MAX.into())?;
         }
@@ -310,6 +314,7 @@ mod tests {
                 "`workers_max` is 4097, but must be from 1 to 4096",
             ),
             (refusal(|of| of.waiting_max = 1), "`waiting_max` is 1, but must be from 2 to 1048576"),
+            (refusal(|of| of.priority_max = 16), "`priority_max` is 16, but must be from 0 to 15"),
             (
                 refusal(|of| (of.waiting_max, of.hold) = (63, Some(Hold::default()))),
                 "`hold.requests_max` is 32, but must be from 1 to 31",

@@ -82,6 +82,7 @@ impl<T> Router<T> {
             self.counts.unwanted += 1;
             return Admission::Refused(request.token, Refusal::Nobody);
         }
+        request.priority = request.priority.min(self.config.priority_max);
         let mut ages = false;
         if let Some(age_max) = self.config.waiting_age_max {
             let too_old = now + age_max;

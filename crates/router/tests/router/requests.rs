@@ -25,6 +25,27 @@ fn requests_go_by_priority_and_then_in_order() {
     assert_eq!(order, [4, 2, 3, 1, 5]);
 }
 
+/// Who names a greater one gains nothing, also where a full queue is to make room.
+#[test]
+fn rt24_priorities_above_the_bound_count_as_that() {
+    let config = Config { priority_max: 3, waiting_max: 4, ..Config::default() };
+    let (mut bench, workers) = Bench::with_workers(&config, &[1]);
+    bench.requests([0]);
+    let mut order = bench.tokens();
+    for (token, priority) in [(1, 2), (2, 3), (3, 15), (4, 3)] {
+        bench.request(urgent(token, priority));
+    }
+    let offer =
+        |bench: &mut Bench, token| bench.router.handle_request(bench.now, urgent(token, 15));
+    assert_eq!(offer(&mut bench, 5), Admission::Displaced(1));
+    assert_eq!(offer(&mut bench, 6), Admission::Refused(6, Refusal::Full));
+    for served in 1..5 {
+        bench.tell(workers[0], served, served, 1);
+        order.extend(bench.tokens());
+    }
+    assert_eq!(order, [0, 2, 3, 4, 5]);
+}
+
 #[test]
 fn a_full_queue_drops_the_least_urgent_and_certainly_no_request_that_has_run() {
     let config = Config { waiting_max: 2, ..Config::default() };
