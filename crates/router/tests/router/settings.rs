@@ -32,5 +32,6 @@ pub fn random(rng: &mut Rng) -> Config {
             excess_percent: 25,
             least: 1 + rng.below(3) as u16,
         },
+        priority_max: [0, 7, 15][rng.below(3) as usize],
     }
 }

@@ -116,7 +116,7 @@ impl World {
         let request = Request { token, affinity, priority, expires };
         let age_max = self.router.config().waiting_age_max;
         let waiting = Waiting {
-            rank: 15u8.saturating_sub(priority),
+            rank: 15 - priority.min(self.router.config().priority_max),
             sequence: token,
             is_for_primary: affinity == Affinity::Primary,
             expires: age_max.map_or(expires, |age_max| expires.min(self.now + age_max)),
