@@ -64,7 +64,7 @@ struct FeedbackService {
 enum Around {
     Nothing,
     Tier(Box<dyn Tier>),
-    Feedback(UdpIo),
+    Feedback(Box<UdpIo>),
 }
 
 /// A router that runs. Dropping it ends its threads; its node ends by itself.
@@ -113,7 +113,13 @@ impl RouterService {
         settings: GroupSettings,
     ) -> Result<RouterService, StartError> {
         let binds = binds_of(bind_io, &settings)?;
-        RouterService::start_with(node, io, binds, settings, Around::Feedback(feedback_io))
+        RouterService::start_with(
+            node,
+            io,
+            binds,
+            settings,
+            Around::Feedback(Box::new(feedback_io)),
+        )
     }
 
     /// Makes `node` the router of a group, whose packets come to `io`, any packet I/O that passes
@@ -169,7 +175,7 @@ impl RouterService {
                 (None, data)
             }
             Around::Feedback(io) => {
-                let feedback = FeedbackService::start(plane.split(), io, commands.clone())?;
+                let feedback = FeedbackService::start(plane.split(), *io, commands.clone())?;
                 let at = feedback.address;
                 (Some(feedback), at)
             }

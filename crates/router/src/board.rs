@@ -100,13 +100,13 @@ impl FeedbackBoard {
         let entry = &self.entries[place];
         let judged = entry.judged.load(Ordering::Relaxed);
         let is_refused =
-            judged & HAS_REFUSED != 0 && judged >> REFUSED & SEQUENCE_MASK == u64::from(*put);
+            judged & HAS_REFUSED != 0 && (judged >> REFUSED) & SEQUENCE_MASK == u64::from(*put);
         let newest = if is_refused { (judged & SEQUENCE_MASK) as u32 } else { *put };
         if !is_newer(told.sequence, newest) {
             return Put::Stale;
         }
         *put = told.sequence;
-        let received = u64::from(told.received) | u64::from(worker.generation) << GENERATION;
+        let received = u64::from(told.received) | (u64::from(worker.generation) << GENERATION);
         // In this order: who finds the other word finds this one, or a later.
         entry.received.store(received, Ordering::Release);
         entry.told.store(told.to_word(), Ordering::Release);
@@ -163,7 +163,7 @@ impl FeedbackBoard {
         let (before, sequence) = (judged.load(Ordering::Relaxed), u64::from(sequence));
         let after = match is_heeded {
             true => sequence,
-            false => before & SEQUENCE_MASK | sequence << REFUSED | HAS_REFUSED,
+            false => (before & SEQUENCE_MASK) | (sequence << REFUSED) | HAS_REFUSED,
         };
         judged.store(after, Ordering::Relaxed);
     }

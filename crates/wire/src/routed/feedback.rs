@@ -25,7 +25,7 @@ impl WorkerCounts {
     /// All but `received` in one word: who shares counts between threads changes it in one step.
     pub fn to_word(&self) -> u64 {
         let (settled, bound) = (u64::from(self.settled), u64::from(self.bound));
-        settled % u64::from(SETTLED_NUMBERS) | bound << 28 | u64::from(self.sequence) << 40
+        (settled % u64::from(SETTLED_NUMBERS)) | (bound << 28) | (u64::from(self.sequence) << 40)
     }
 
     /// The other way round.
