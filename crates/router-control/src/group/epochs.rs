@@ -77,11 +77,16 @@ impl Group {
     pub(super) fn on_epoch_heard(&mut self, link: PeerLink, epoch: u16) {
         let heard = self.epochs.begun_with(epoch);
         let (Some(at), Some(heard)) = (self.links.get_mut(&link), heard) else { return };
-        at.epochs_heard = at.epochs_heard.max(heard);
-        for worker in self.workers.values_mut().filter(|worker| worker.link == Some(link)) {
-            worker.readiness.heard = at.epochs_heard;
+        if heard <= at.epochs_heard {
+            return;
         }
-        self.turn_readiness();
+        at.epochs_heard = heard;
+        for number in at.workers.clone() {
+            if let Some(worker) = self.workers.get_mut(&number) {
+                worker.readiness.heard = heard;
+                self.turn_readiness_of(number);
+            }
+        }
     }
 
     /// A worker is granted the newest epoch.
@@ -96,16 +101,17 @@ impl Group {
     /// Lets the plane give to who takes requests of the epoch that clients were told, and to nobody
     /// else (RT30). What clients have sent before they heard of it, such a worker rejects, and they
     /// send it again.
-    pub(super) fn turn_readiness(&mut self) {
+    fn turn_readiness(&mut self) {
+        let numbers: Vec<u16> = self.workers.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.turn_readiness_of(number));
+    }
+
+    /// The same for one worker, which may have changed.
+    pub(super) fn turn_readiness_of(&mut self, number: u16) {
         let epoch = self.epochs.begun_of_clients();
-        let mut changes = Vec::new();
-        for worker in self.workers.values_mut() {
-            let is_ready = worker.readiness.takes(epoch);
-            if core::mem::replace(&mut worker.readiness.is_ready, is_ready) != is_ready {
-                changes.push((worker.id, is_ready));
-            }
-        }
-        for (id, is_ready) in changes {
+        let Some(worker) = self.workers.get_mut(&number) else { return };
+        let (id, is_ready) = (worker.id, worker.readiness.takes(epoch));
+        if core::mem::replace(&mut worker.readiness.is_ready, is_ready) != is_ready {
             self.command(PlaneCommand::HoldBack(id, !is_ready));
         }
     }

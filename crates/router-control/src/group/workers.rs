@@ -270,7 +270,7 @@ impl Group {
         if let Some(worker) = worker {
             let (id, is_primary) = (worker.id, worker.is_primary);
             worker.readiness.is_admitted = true;
-            self.turn_readiness();
+            self.turn_readiness_of(number);
             if is_primary {
                 self.primary = Some(id);
                 self.command(PlaneCommand::SetPrimary(Some(id)));
