@@ -104,6 +104,14 @@ impl Router {
         });
     }
 
+    /// Who connects from now on is told nothing of what was said before: a new process would not
+    /// know it.
+    pub fn forget(&self) {
+        let desk = &mut *self.desk();
+        desk.told.clear();
+        desk.has_heard.values_mut().for_each(BTreeSet::clear);
+    }
+
     pub fn tell_clients(&self, clients: impl Iterator<Item = (u32, bool)>) {
         let change = |(client, is_there): (u32, bool)| ClientChange {
             client,
