@@ -3,17 +3,10 @@
 
 use petasos::{ChannelBuilder, ConnectError, Join};
 use petasos_etcd::EtcdOptions;
+pub use petasos_etcd::is_target as is_listed;
 
 use crate::failure::Failure;
 use crate::security::SecurityArgs;
-
-/// The schemes of such targets.
-const SCHEMES: [&str; 4] = ["etcd", "etcds", "router+etcd", "router+etcds"];
-
-/// Whether the target's addresses are in etcd.
-pub fn is_listed(target: &str) -> bool {
-    target.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
-}
 
 /// A channel to the servers, or the group, of such a target.
 ///
@@ -55,12 +48,6 @@ fn wrong(target: &str, error: &ConnectError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn targets_in_etcd_are_told_from_others() {
-        assert!(is_listed("etcd://a:1/x") && is_listed("router+etcds://a:1/x"));
-        assert!(!is_listed("router://a:1") && !is_listed("a:1") && !is_listed("etcd"));
-    }
 
     #[test]
     fn wrong_targets_are_refused_with_advice() {

@@ -9,6 +9,7 @@ use petasos::untyped::Client;
 use petasos::{Channel, ChannelBuilder, ConnectError, Security, Status, block_on};
 
 use crate::failure::{PETASOS_OK, guarded, petasos_code};
+use crate::listed;
 use crate::pointer;
 use crate::service::petasos_service;
 use crate::sigpipe;
@@ -58,6 +59,11 @@ impl pointer::Options for petasos_channel_options {
 /// Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`, or
 /// to a group of workers by its routers, `router://HOST:PORT[,HOST:PORT…]`. It connects when the
 /// first call needs it. Free it with petasos_channel_free. `options` may be null.
+///
+/// Servers may be listed in etcd, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, and routers of a group,
+/// `router+etcd://…`; `etcds://…` and `router+etcds://…` reach etcd over TLS. The variables
+/// `ETCDCTL_CACERT`, `ETCDCTL_CERT`, `ETCDCTL_KEY`, `ETCDCTL_USER` and `ETCDCTL_PASSWORD` of the
+/// environment say how, as for etcdctl.
 ///
 /// # Safety
 /// Texts end with zeros; `options` is null or valid; `channel` is writable.
@@ -162,9 +168,13 @@ unsafe fn builder(
 ) -> Result<ChannelBuilder, Status> {
     // SAFETY: the caller's promises.
     let target = unsafe { pointer::text(target, "the target")? };
-    let mut builder = Channel::builder(target);
     // SAFETY: the caller's promise.
-    let Some(options) = (unsafe { pointer::options(options)? }) else { return Ok(builder) };
+    let options = unsafe { pointer::options(options)? };
+    let mut builder = match listed::is_target(target) {
+        true => listed::channel(target, options.is_some_and(|it| it.plaintext))?,
+        false => Channel::builder(target),
+    };
+    let Some(options) = options else { return Ok(builder) };
     if options.timeout_us > 0 {
         builder = builder.timeout(Duration::from_micros(options.timeout_us));
     }

@@ -199,8 +199,10 @@ pub unsafe extern "C" fn petasos_loop_new(
             served.push(Answering::new(service.get(), handler)?);
         }
         // SAFETY: the caller's promises.
-        let (config, joins) =
-            unsafe { (config(&options)?, join::all(options.joins, options.join_count)?) };
+        let (config, joins) = unsafe {
+            let joins = join::all(options.joins, options.join_count, options.plaintext)?;
+            (config(&options)?, joins)
+        };
         let made = sigpipe::without(|| Loop::new(config)).map_err(refused)?;
         for service in served {
             made.serve(service).map_err(unserved)?;

@@ -6,6 +6,7 @@ use std::ffi::c_char;
 use petasos::{AtRouter, Join, Status};
 
 use crate::failure::{PETASOS_END, PETASOS_OK, PETASOS_PENDING, petasos_code};
+use crate::listed;
 use crate::pointer;
 
 /// How a server joins a group of workers: the group's routers give it calls. Zeros in all fields
@@ -15,7 +16,8 @@ use crate::pointer;
 pub struct petasos_join_options {
     /// `sizeof(petasos_join_options)`: later versions may have more fields.
     pub struct_bytes: usize,
-    /// The group's routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8.
+    /// The group's routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8, or the list of these in
+    /// etcd, `router+etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, as of petasos_channel_open.
     pub target: *const c_char,
     /// How many requests each loop takes at a time from each router, at most 4095; 0 means 16. The
     /// router's policy may give fewer.
@@ -31,7 +33,7 @@ impl pointer::Options for petasos_join_options {
     const EARLIER_BYTES: &'static [usize] = &[];
 }
 
-/// The groups that a program joins.
+/// The groups that a program joins. `plaintext` allows that with an etcd beyond this host.
 ///
 /// # Errors
 /// The options are invalid: the program's fault.
@@ -41,6 +43,7 @@ impl pointer::Options for petasos_join_options {
 pub(crate) unsafe fn all(
     joins: *const *const petasos_join_options,
     count: usize,
+    plaintext: bool,
 ) -> Result<Vec<Join>, Status> {
     if count > 0 && joins.is_null() {
         return Err(pointer::null("the groups"));
@@ -51,7 +54,11 @@ pub(crate) unsafe fn all(
         let options = unsafe { pointer::options(*joins.add(at))? };
         let options = options.ok_or_else(|| pointer::null("the options of a group"))?;
         // SAFETY: the caller's promise.
-        let mut join = Join::new(unsafe { pointer::text(options.target, "the group")? });
+        let target = unsafe { pointer::text(options.target, "the group")? };
+        let mut join = match listed::is_target(target) {
+            true => listed::join(target, plaintext)?,
+            false => Join::new(target),
+        };
         if options.bound > 0 {
             join = join.bound(options.bound);
         }

@@ -29,6 +29,7 @@ mod failure;
 mod handler;
 mod handling;
 mod join;
+mod listed;
 mod metadata;
 mod metadata_access;
 mod notifier;

@@ -102,7 +102,7 @@ pub unsafe extern "C" fn petasos_server_start(
         let tls = unsafe { Tls::read(options.tls)? };
         builder = listening(builder, listen, grpc, tls.as_ref(), options.plaintext)?;
         // SAFETY: the caller's promise.
-        let joins = unsafe { join::all(options.joins, options.join_count)? };
+        let joins = unsafe { join::all(options.joins, options.join_count, options.plaintext)? };
         builder = joins.into_iter().fold(builder, ServerBuilder::join);
         let server = sigpipe::without(|| builder.start()).map_err(|error| wrong(&error))?;
         *to = pointer::give(petasos_server { server, accepting });

@@ -36,6 +36,14 @@ pub use key::{Follower, Key};
 pub use options::{EtcdOptions, OptionsError};
 pub use register::{RegisterError, Registration};
 
+/// The schemes of targets whose addresses are listed in etcd.
+const SCHEMES: [&str; 4] = ["etcd", "etcds", "router+etcd", "router+etcds"];
+
+/// Whether a target's addresses are listed in etcd: it is one for [`channel`].
+pub fn is_target(target: &str) -> bool {
+    target.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
+}
+
 /// A channel to the servers that are listed at a target, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, or
 /// to a group whose routers are, `router+etcd://…`, in an etcd on this host that has no users. For
 /// others use [`EtcdOptions::channel`].
@@ -44,4 +52,15 @@ pub use register::{RegisterError, Registration};
 /// As [`EtcdOptions::channel`].
 pub fn channel(target: &str) -> Result<ChannelBuilder, ConnectError> {
     EtcdOptions::new().channel(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_target;
+
+    #[test]
+    fn targets_in_etcd_are_told_from_others() {
+        assert!(is_target("etcd://a:1/x") && is_target("router+etcds://a:1/x"));
+        assert!(!is_target("router://a:1") && !is_target("a:1") && !is_target("etcd"));
+    }
 }

@@ -95,7 +95,8 @@ pub struct LoadArgs {
 
 const ADDRESS_HELP: &str = "The server: HOST:PORT or petasos://HOST:PORT over datagrams; \
                             router://HOST:PORT a group, by its router; grpc://HOST:PORT or grpcs://HOST:PORT; http://HOST:PORT/PATH; \
-                            redis://HOST:PORT";
+                            redis://HOST:PORT. \
+                            Listed in etcd: etcd://HOST:PORT/PREFIX servers, router+etcd://HOST:PORT/PREFIX the routers of a group";
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -10,6 +10,8 @@ use super::{raw, tcp, typed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     Petasos,
+    /// Servers that are listed in etcd.
+    Listed,
     /// A group of workers, by its routers.
     Router,
     Grpc,
@@ -40,6 +42,7 @@ impl<'a> Connector<'a> {
             Scheme::Http => ("http", Kind::Http(tcp::Web::new(args)?)),
             Scheme::Redis => ("redis", Kind::Redis(tcp::Redis::new(args)?)),
             Scheme::Grpc => ("grpc", Kind::Typed(typed::Call::new(args, false)?)),
+            Scheme::Listed => ("petasos", Kind::Typed(typed::Call::new(args, true)?)),
             Scheme::Router => ("router", Kind::Typed(typed::Call::new(args, true)?)),
             Scheme::Petasos => (
                 "petasos",
@@ -66,13 +69,17 @@ impl<'a> Connector<'a> {
 fn scheme(address: &str) -> Result<Scheme, Failed> {
     match address.split_once("://").map(|(scheme, _)| scheme) {
         None | Some("petasos") => Ok(Scheme::Petasos),
-        Some("router") => Ok(Scheme::Router),
+        Some("etcd" | "etcds") => Ok(Scheme::Listed),
+        Some("router" | "router+etcd" | "router+etcds") => Ok(Scheme::Router),
         Some("grpc" | "grpcs" | "grpc+unix") => Ok(Scheme::Grpc),
         Some("http") => Ok(Scheme::Http),
         Some("redis") => Ok(Scheme::Redis),
         Some(other) => {
             Err(Failed::new(format!("`{other}://` is nothing that load can be sent to"))
-                .with_advice("give petasos://, router://, grpc://, grpcs://, http:// or redis://"))
+                .with_advice(
+                    "give petasos://, router://, grpc://, grpcs://, http:// or redis://, or \
+                     etcd:// or router+etcd:// for what is listed in etcd",
+                ))
         }
     }
 }
@@ -87,6 +94,8 @@ mod tests {
             ("localhost:7411", Scheme::Petasos),
             ("petasos://a:1,b:2", Scheme::Petasos),
             ("router://a:1,b:2", Scheme::Router),
+            ("etcd://a:1/b", Scheme::Listed),
+            ("router+etcds://a:1/b", Scheme::Router),
             ("grpcs://a:1", Scheme::Grpc),
             ("http://a/b", Scheme::Http),
             ("redis://a", Scheme::Redis),

@@ -19,6 +19,11 @@ fn a_server_joins_and_a_caller_calls_by_a_list_in_etcd() {
     let say = ["call", &group, "petasos.demo.v1.Echo/Say", "{\"text\": \"hi\"}"];
     let called = petasos(&[&say[..], &PROTO, &["--connect-timeout", "30s"]].concat());
     assert_eq!(called.success(), "{\"text\":\"hi\"}\n");
+    // Load reaches the group by the same target. What it finds on a busy machine does not matter.
+    let load = ["load", &group, "petasos.demo.v1.Echo/Say", "{\"text\": \"hi\"}"];
+    let bounded = ["--rate", "50", "--duration", "1s", "--warm-up", "0", "--anyway", "--json"];
+    let loaded = petasos(&[&load[..], &PROTO, &bounded, &["--connect-timeout", "30s"]].concat());
+    assert!(loaded.success().contains("\"router\""), "{loaded:?}");
 }
 
 #[test]

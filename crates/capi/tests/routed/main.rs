@@ -2,13 +2,23 @@
 
 #[path = "../abi/calls.rs"]
 mod calls;
+#[path = "../../../etcd/tests/cluster/mod.rs"]
+mod cluster;
+#[path = "../../../petasos/tests/servers/until.rs"]
+mod patience;
 #[path = "../../../../docs/book/routers.rs"]
 mod routers;
 #[path = "../abi/world.rs"]
 mod world;
 
 mod joining;
+mod listed;
 mod routes;
+
+/// What the etcd of tests waits with.
+mod servers {
+    pub use crate::patience::until;
+}
 
 use std::ffi::CString;
 use std::ptr::{null, null_mut};
