@@ -14,8 +14,9 @@ use petasos_router_xdp::RouterProgram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::keeper::OUTLIVE;
+use super::may_share;
 use super::wire::{self, Answer, Received};
-use super::{OUTLIVE, may_share};
 use crate::said::say;
 
 /// How long the holder has for an answer.

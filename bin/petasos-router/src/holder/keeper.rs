@@ -1,10 +1,12 @@
 //! What is kept, and for whom. Knows no sockets and no programs, so that all of it can be tried.
 
+use std::time::Duration;
+
 use petasos_base::Time;
 use petasos_netio_xdp::InterfacePlace;
 
-use super::OUTLIVE;
-
+/// How long a program goes on without its process (RT35).
+pub const OUTLIVE: Duration = Duration::from_secs(10);
 /// The most that is kept at a time.
 const KEPT_MAX: usize = 64;
 

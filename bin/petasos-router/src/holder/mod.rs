@@ -3,13 +3,13 @@
 //!
 //! A router that has put its program at an interface *keeps* it there: the holder gets descriptors
 //! of the link, the program, its memory, and the map that has the program before it. If the router
-//! ends without a word, the program decides alone, for [`OUTLIVE`]. Whoever comes meanwhile *asks*,
-//! is given link and program, and keeps its own in their place.
+//! ends without a word, the program decides alone, for [`keeper::OUTLIVE`]. Whoever comes meanwhile
+//! *asks*, is given link and program, and keeps its own in their place.
 //!
 //! Invariants:
 //! - a program has one router that runs at most, and only a router that keeps it, or has asked for
 //!   it when its router was gone, can put another in its place;
-//! - a program without a router is dropped after [`OUTLIVE`];
+//! - a program without a router is dropped after [`keeper::OUTLIVE`];
 //! - connections, packets, descriptors and what is kept are bounded, and nothing waits for a peer.
 
 mod deposit;
@@ -17,13 +17,8 @@ mod keeper;
 mod serve;
 mod wire;
 
-use std::time::Duration;
-
 pub use deposit::{Deposit, Holder, Left};
 pub use serve::hold;
-
-/// How long a program goes on without its process (RT35).
-pub const OUTLIVE: Duration = Duration::from_secs(10);
 
 /// Who a holder and its routers may be to each other: the same user, and root.
 fn may_share(uid: u32) -> bool {

@@ -13,9 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::keeper::{Keeper, Peer};
+use super::keeper::{Keeper, OUTLIVE, Peer};
+use super::may_share;
 use super::wire::{self, Received, Said};
-use super::{OUTLIVE, may_share};
 use crate::said::say;
 
 /// The most connections. One more takes the place of one for which nothing is kept.
