@@ -111,10 +111,17 @@ fn rt6_a_longer_time_left_does_not_outlast_the_one_in_the_request() {
     assert!(changed.load(Ordering::Relaxed) > before);
     let left = service.seen().timeout.expect("it has a deadline");
     assert!(left <= Duration::from_secs(30), "{left:?}");
-    let late = Request::new(name("hold")).with_timeout(Duration::from_millis(300));
-    let late = block_on(client.greet(late)).expect_err("nobody lets it go on");
-    assert_eq!(late.code(), Code::DeadlineExceeded);
-    until(|| service.seen().dropped == 1);
+    // On a busy host the time may be over before it begins: then nothing is to be dropped.
+    let before = service.seen().begun;
+    while service.seen().begun == before {
+        let late = Request::new(name("hold")).with_timeout(Duration::from_millis(300));
+        let late = block_on(client.greet(late)).expect_err("nobody lets it go on");
+        assert_eq!(late.code(), Code::DeadlineExceeded);
+    }
+    until(|| {
+        let seen = service.seen();
+        seen.dropped == seen.begun - before
+    });
 }
 
 #[test]
