@@ -27,6 +27,22 @@ fn measured(figure: &str, options: &[&str]) -> Option<Value> {
     let finished = router(&[&["--figure", figure, "--print-json"], options].concat());
     let json: Value = serde_json::from_str(finished.success()).expect("it is JSON");
     assert_eq!((&json["experiment"], &json["figure"]), (&"router".into(), &figure.into()));
+    // Whatever is measured, programs find the same fields.
+    for map in ["curves", "predicted", "ratios", "arrivals"] {
+        assert!(json[map].is_object(), "{map} in {json}");
+    }
+    for contender in json["contenders"].as_object().expect("contenders").values() {
+        for field in [
+            "p50_us",
+            "p99_us",
+            "ops_per_s",
+            "gbit_per_s",
+            "cpu_s_per_million",
+            "load_at_objective",
+        ] {
+            assert!(contender.get(field).is_some(), "{field} in {contender}");
+        }
+    }
     Some(json)
 }
 
@@ -216,6 +232,62 @@ fn changes_on_purpose_cost_no_call() {
             assert_eq!(cost[what], 0, "{what}: {cost}");
         }
         assert!(number(&cost["ratio"]) > 0.0 && number(&cost["p99_us"]["without"]) > 0.0);
+    }
+}
+
+/// Whether networks can be made here; says so if not.
+fn is_privileged() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        petasos_skips::skip("root", "network namespaces need root");
+    }
+    is_root
+}
+
+#[test]
+fn an_echo_goes_through_a_router_with_each_plane() {
+    if !is_privileged() {
+        return;
+    }
+    let Some(json) = measured("planes", &["--seconds", "2"]) else { return };
+    assert_eq!(json["skipped"], Value::Array(Vec::new()), "{json}");
+    for name in ["udp", "udp-split", "xdp-socket", "xdp"] {
+        for point in json["points"].as_array().expect("points") {
+            assert!(number(&point["contenders"][name]["ops_per_s"]) > 0.0, "{name}: {point}");
+            assert!(point["added"][name]["p50_us"].is_number(), "{name}: {point}");
+        }
+        let given = &json["given"][name];
+        assert!(number(&given["requests"]) > 0.0, "{name}: {given}");
+        // The program is not only there, but has given requests by itself.
+        let by_program = given["by_program"].as_u64();
+        assert_eq!(by_program.is_some_and(|count| count > 0), name == "xdp", "{name}: {given}");
+    }
+}
+
+#[test]
+fn a_figure_is_measured_with_the_plane_that_is_named() {
+    if !is_privileged() {
+        return;
+    }
+    let options = ["--seconds", "0.5", "--plane", "xdp", "--contenders", "direct,router"];
+    let Some(json) = measured("8", &options) else { return };
+    assert!(json["given"]["router"]["by_program"].as_u64() > Some(0), "{json}");
+    let finished = router(&["--figure", "kill", "--plane", "xdp"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("--plane goes with"), "{finished:?}");
+}
+
+#[test]
+fn losses_leave_no_place_of_a_worker_taken() {
+    if !is_privileged() {
+        return;
+    }
+    let options = ["--seconds", "8", "--mean-us", "2000"];
+    let Some(json) = measured("loss", &options) else { return };
+    assert_eq!(json["slots"], serde_json::json!({ "workers": 16, "leaked": 0 }), "{json}");
+    assert!(json["packets"]["lost"].as_u64() > Some(0), "{}", json["packets"]);
+    for kind in ["get", "put"] {
+        assert!(number(&json["kinds"][kind]["rate_left"]) > 0.0, "{json}");
     }
 }
 

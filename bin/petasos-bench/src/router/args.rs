@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use petasos_queueing::{Effort, Service};
 
+use super::plane::Plane;
 use crate::error::BenchError;
 use crate::report::Wanted;
 
@@ -40,6 +41,18 @@ pub enum FigureId {
     Kill,
     /// Reloads, and restarts of workers and routers in turn: what fails, and how long calls take
     Changes,
+    /// An echo of 8 bytes by way of routers with each plane
+    Planes,
+    /// Packets that are lost, one of a hundred: the rate that is left, and places of workers
+    Loss,
+}
+
+impl FigureId {
+    /// Whether a router by any plane can be measured.
+    fn has_planes(self) -> bool {
+        use FigureId::{Bounds, Echo, Goodput, OneServer, Packets, Policies};
+        matches!(self, Goodput | Echo | Policies | Bounds | Packets | OneServer)
+    }
 }
 
 /// Measure routed calls, as the R2P2 paper's figures do
@@ -69,6 +82,10 @@ pub struct RouterArgs {
     /// (10 % ten times the rest) [default: the figure's]
     #[arg(long, value_delimiter = ',')]
     pub dist: Vec<Service>,
+    /// With 4 to 9: the router's plane. The router is at the other end of a link then, and needs
+    /// root [default: a socket of the kernel, on this host's loopback]
+    #[arg(long)]
+    pub plane: Option<Plane>,
     #[command(flatten)]
     pub wanted: Wanted,
 }
@@ -90,6 +107,22 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl RouterArgs {
+    /// Checks that options go together.
+    ///
+    /// # Errors
+    /// If one would have no effect.
+    pub fn check(&self) -> Result<(), BenchError> {
+        match self.plane.is_some() && !self.figure.has_planes() {
+            true => Err("--plane goes with --figure 4 to 9; `--figure planes` has all".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it is measured in a network namespace.
+    pub fn leaves_host(&self) -> bool {
+        self.plane.is_some() || matches!(self.figure, FigureId::Planes | FigureId::Loss)
+    }
+
     /// How often everything is measured.
     pub fn rounds(&self) -> usize {
         if self.quick { 1 } else { ROUNDS }

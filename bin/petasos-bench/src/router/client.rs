@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use petasos::{Channel, Loop, Msg, Request};
+use petasos::{Channel, Loop, Msg, Request, Security};
 use petasos_base::{Rng, random_seed};
 use petasos_cli::in_loop::InLoop;
 use petasos_load::{Calls, Http, Target, TcpTarget};
@@ -98,6 +98,8 @@ impl Client {
     /// If nobody can be reached.
     pub fn channel(&self, target: &str) -> Result<Channel, BenchError> {
         let builder = Channel::builder(target).connect_timeout(CONNECT_MAX).timeout(TIMEOUT);
+        // Links are of the measurement alone.
+        let builder = builder.security(Security::Plaintext);
         Ok(self.event_loop.block_on(builder.connect())?)
     }
 

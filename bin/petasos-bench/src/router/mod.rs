@@ -17,11 +17,15 @@ mod closed;
 mod curves;
 mod http;
 mod kill;
+mod link;
+mod loss;
 mod messages;
 mod model;
 mod open_loop;
+mod operator;
 mod part;
 mod part_args;
+mod plane;
 mod policies;
 mod pool;
 mod programs;
@@ -30,6 +34,7 @@ mod search;
 mod side;
 mod sleeping;
 mod team;
+mod uniform;
 mod workers;
 
 pub use args::RouterArgs;
@@ -40,6 +45,7 @@ use args::FigureId;
 use policies::Setting;
 
 use crate::error::BenchError;
+use crate::network;
 use crate::turns::pin;
 
 /// Measures a figure.
@@ -47,11 +53,17 @@ use crate::turns::pin;
 /// # Errors
 /// If it cannot be measured, or its results cannot be written.
 pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
+    args.check()?;
     pin(programs::CLIENT_CORE);
-    let report = match args.figure {
+    if args.leaves_host() {
+        network::leave_host()?;
+    }
+    let mut report = match args.figure {
         FigureId::Model => model::run(args)?,
         FigureId::Kill => kill::run(args)?,
         FigureId::Changes => changes::run(args)?,
+        FigureId::Loss => loss::run(args)?,
+        FigureId::Planes => closed::run(args, &closed::Setting::planes(args))?,
         FigureId::Goodput => closed::run(args, &closed::Setting::figure_4(args))?,
         FigureId::Echo => closed::run(args, &closed::Setting::figure_5(args))?,
         FigureId::Packets => closed::run(args, &closed::Setting::figure_8(args))?,
@@ -61,5 +73,6 @@ pub fn run(args: &RouterArgs) -> Result<(), BenchError> {
         FigureId::OneServer => policies::run(args, &Setting::figure_9(args))?,
         FigureId::Search => search::run(args)?,
     };
+    uniform::complete(&mut report);
     report.publish(&args.wanted)
 }

@@ -1,7 +1,7 @@
 //! The command line of one process of a measurement, and how it speaks.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, ValueEnum};
 use petasos_queueing::Service;
@@ -35,6 +35,9 @@ pub struct PartArgs {
     /// The routers that workers join, or whom a forwarder sends to
     #[arg(long)]
     pub router: Vec<SocketAddr>,
+    /// Where workers are
+    #[arg(long, default_value = "127.0.0.1")]
+    pub ip: IpAddr,
     #[arg(long, default_value_t = 1)]
     pub workers: usize,
     /// How many requests a worker takes at a time

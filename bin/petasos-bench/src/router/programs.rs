@@ -1,7 +1,7 @@
 //! The programs of a measurement: the router, parts of this program, and proxies.
 
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -9,8 +9,11 @@ use std::time::Duration;
 use petasos_base::SystemClock;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::link::Link;
 use super::messages::SERVICE;
+use super::operator::Operator;
 use super::part_args::PartName;
+use super::plane::Plane;
 use crate::error::BenchError;
 use crate::managed::folder::Folder;
 use crate::managed::launch::Launched;
@@ -31,8 +34,13 @@ pub struct Router {
     program: Launched,
     /// Where clients attach and workers join.
     pub address: SocketAddr,
-    _folder: Folder,
+    folder: Folder,
+    /// If it is not on this host.
+    link: Option<Link>,
 }
+
+/// Where operators connect, in a router's folder.
+const ADMIN: &str = "admin";
 
 impl Router {
     /// Starts one at any port.
@@ -41,6 +49,35 @@ impl Router {
     /// If it was not built, or does not come up.
     pub fn start(policy: &str, options: &[&str]) -> Result<Router, BenchError> {
         Router::start_at("127.0.0.1:0", SERVICE, policy, options)
+    }
+
+    /// Starts one at the other end of a link, with a plane.
+    ///
+    /// # Errors
+    /// If it was not built, or does not come up there.
+    pub fn by(plane: Plane, policy: &str, options: &[&str]) -> Result<Router, BenchError> {
+        let link = plane.link()?;
+        let listen = format!("{}:0", link.far());
+        let own = ["--listen", &listen, "--policy", policy, "--service", SERVICE];
+        let router = link.at_router(|| {
+            Router::launched(policy, |command| {
+                command.args(own).args(plane.options(&link)).args(options);
+            })
+        })?;
+        Ok(Router { link: Some(link), ..router })
+    }
+
+    /// The address at which its workers and clients are.
+    pub fn members_ip(&self) -> IpAddr {
+        self.link.as_ref().map_or(Ipv4Addr::LOCALHOST.into(), Link::near)
+    }
+
+    /// Connects to it as who operates it.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn operator(&self) -> Result<Operator, BenchError> {
+        Operator::at(&self.folder.path().join(ADMIN))
     }
 
     /// Starts one of a service, at an address.
@@ -84,6 +121,7 @@ impl Router {
         let folder = Folder::new("petasos-router")?;
         let mut command = Command::new(beside("petasos-router", "petasos-router-program")?);
         options(&mut command);
+        command.arg("--admin").arg(folder.path().join(ADMIN));
         let says = folder.path().join("says");
         let who = format!("petasos-router with {with}");
         let mut program = Launched::start(who, ROUTER_CORE, &command, File::create(&says)?)?;
@@ -92,7 +130,7 @@ impl Router {
         loop {
             let said = std::fs::read_to_string(&says).unwrap_or_default();
             if let Some(address) = joined_at(&said) {
-                return Ok(Router { program, address, _folder: folder });
+                return Ok(Router { program, address, folder, link: None });
             }
             if program.has_ended() || clock.now() > give_up_at {
                 return Err(format!("the router does not start: {}", last_line(&said)).into());

@@ -1,13 +1,15 @@
 //! The processes of a contender: workers, and who stands between them and the client.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use petasos_load::Target;
 use petasos_queueing::Service;
 
 use super::bare::BareTarget;
 use super::client::{Asked, Client, http};
+use super::operator::Operator;
 use super::part_args::PartName;
+use super::plane::Plane;
 use super::programs::{Balancer, ROUTER_CORE, Router, cpu_s_with_children, part};
 use crate::error::BenchError;
 use crate::managed::sidecars::Running;
@@ -26,6 +28,8 @@ pub enum Kind {
     Direct,
     /// The router, by this policy.
     Router(&'static str),
+    /// The router, by [`PLANES_POLICY`], with this plane.
+    Plane(Plane),
     /// One process's own queue, which its threads share.
     OneQueue(PartName),
     /// The client, of an HTTP server.
@@ -50,7 +54,12 @@ pub struct Setup {
     pub way_ns: u64,
     /// More options of the router.
     pub router: &'static [&'static str],
+    /// The router's plane, if it is at the other end of a link.
+    pub plane: Option<Plane>,
 }
+
+/// The policy of a router whose plane is compared with others.
+pub const PLANES_POLICY: &str = "jbsq16";
 
 /// What a worker says it takes at a time. The router's policy gives fewer.
 pub const BOUND: u16 = 512;
@@ -71,11 +80,13 @@ impl Setup {
     /// Workers that answer at once.
     pub fn at_once(workers: usize, core: usize) -> Setup {
         let service = Service::Deterministic;
-        Setup { workers, core, service, mean_ns: 0, way_ns: 0, router: &[] }
+        Setup { workers, core, service, mean_ns: 0, way_ns: 0, router: &[], plane: None }
     }
 
-    fn options(&self) -> [(&'static str, String); 5] {
+    /// Of a part with workers at this address.
+    pub fn options(&self, ip: IpAddr) -> [(&'static str, String); 6] {
         [
+            ("--ip", ip.to_string()),
             ("--workers", self.workers.to_string()),
             ("--service", self.service.to_string()),
             ("--mean-ns", self.mean_ns.to_string()),
@@ -88,7 +99,7 @@ impl Setup {
 impl Kind {
     fn part(self) -> PartName {
         match self {
-            Kind::Direct | Kind::Router(_) => PartName::Workers,
+            Kind::Direct | Kind::Router(_) | Kind::Plane(_) => PartName::Workers,
             Kind::OneQueue(part) => part,
             Kind::Http | Kind::HttpAtRandom | Kind::Proxy(_) => PartName::Http,
             Kind::Bare { .. } => PartName::Echo,
@@ -115,12 +126,15 @@ impl<'a> Side<'a> {
     /// # Errors
     /// If one does not come up.
     pub fn start(kind: Kind, setup: &Setup, client: &'a Client) -> Result<Side<'a>, BenchError> {
-        let router = match kind {
-            Kind::Router(policy) => Some(Router::start(policy, setup.router)?),
+        let router = match (kind, setup.plane) {
+            (Kind::Router(policy), None) => Some(Router::start(policy, setup.router)?),
+            (Kind::Router(policy), Some(plane)) => Some(Router::by(plane, policy, setup.router)?),
+            (Kind::Plane(plane), _) => Some(Router::by(plane, PLANES_POLICY, setup.router)?),
             _ => None,
         };
+        let ip = router.as_ref().map_or(Ipv4Addr::LOCALHOST.into(), Router::members_ip);
         Side::start_with(kind, client, router, |routers| {
-            part(kind.part(), setup.core, &setup.options(), routers)
+            part(kind.part(), setup.core, &setup.options(ip), routers)
         })
     }
 
@@ -182,6 +196,19 @@ impl<'a> Side<'a> {
             Reach::Servers(servers) => self.client.servers(&servers)?,
         };
         self.client.target(stubs, asked.clone(), outstanding_max)
+    }
+
+    /// The router's account.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn operator(&self) -> Result<Operator, BenchError> {
+        self.router.as_ref().ok_or("there is no router")?.operator()
+    }
+
+    /// Whether requests go by way of a router.
+    pub fn has_router(&self) -> bool {
+        self.router.is_some()
     }
 
     /// How many requests the workers have run.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use petasos::{Join, LoopConfig, Request, Response, Server, Status, block_on};
+use petasos::{Join, LoopConfig, Request, Response, Security, Server, Status, block_on};
 use petasos_base::random_seed;
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_endpoint::{LocalPolicy, Polling};
@@ -99,7 +99,10 @@ pub fn start(args: &PartArgs) -> Result<Workers, BenchError> {
             ran: ran.clone(),
             tells: args.tells,
         };
-        let mut server = Server::builder().add(WorkServer::new(worker)).listen("127.0.0.1:0");
+        let listen = SocketAddr::new(args.ip, 0).to_string();
+        let server = Server::builder().add(WorkServer::new(worker)).listen(&listen);
+        // Links are of the measurement alone.
+        let mut server = server.security(Security::Plaintext);
         if !args.router.is_empty() {
             server = server.join(Join::new(target(&args.router)).bound(args.bound));
         }

@@ -8,11 +8,16 @@ mod rounds;
 
 use super::args::RouterArgs;
 use super::client::{Asked, Client};
+use super::plane::Plane;
 use super::programs::{Balancer, CLIENT_CORE, ROUTER_CORE};
 use super::side::{Contender, Kind, Setup, Side, start_all};
 use crate::error::BenchError;
 use crate::report::Report;
+pub use outcome::{contenders, table};
 use rounds::Rounds;
+#[cfg(test)]
+pub use rounds::Turn;
+pub use rounds::{PointRounds, Row, turn};
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -64,9 +69,29 @@ const ECHO: &[Contender] = &[
 const GOODPUT: &[Contender] = &[DIRECT, ROUTER, HTTP, NGINX, HAPROXY];
 const PACKETS: &[Contender] = &[DIRECT, ROUTER];
 
+const fn plane(name: &'static str, plane: Plane) -> Contender {
+    Contender { name, kind: Kind::Plane(plane) }
+}
+
+const PLANES: &[Contender] = &[
+    DIRECT,
+    plane("udp", Plane::Udp),
+    plane("udp-split", Plane::UdpSplit),
+    plane("xdp-socket", Plane::XdpSocket),
+    plane("xdp", Plane::Xdp),
+];
+
 /// Who is behind whom: what the second takes more than the first.
-pub const HOPS: [(&str, &str); 4] =
-    [("direct", "router"), ("bare", "bare-forwarded"), ("http", "nginx"), ("http", "haproxy")];
+pub const HOPS: [(&str, &str); 8] = [
+    ("direct", "router"),
+    ("bare", "bare-forwarded"),
+    ("http", "nginx"),
+    ("http", "haproxy"),
+    ("direct", "udp"),
+    ("direct", "udp-split"),
+    ("direct", "xdp-socket"),
+    ("direct", "xdp"),
+];
 
 /// Figure 4's sizes of answers, in bytes.
 const SIZES: [u32; 6] = [2 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -101,10 +126,24 @@ impl Setting {
             title: "Echo of 8 B",
             points: at_once.iter().map(point).collect(),
             contenders: ECHO,
-            setup: Setup::at_once(WORKERS, CLIENT_CORE),
+            setup: Setup { plane: args.plane, ..Setup::at_once(WORKERS, CLIENT_CORE) },
             note: "Client and workers share a core, where one sleeps while the other works; the \
                    router, the proxies and the forwarder have the other core.",
             shows: Shows::Echo,
+        }
+    }
+
+    /// An echo by way of each plane.
+    pub fn planes(args: &RouterArgs) -> Setting {
+        Setting {
+            figure: "planes",
+            title: "Planes: echo of 8 B",
+            contenders: PLANES,
+            note: "Client and workers share a core, where one sleeps while the other works. Each \
+                   router has the other core, and a link of its own (veth, on which the program \
+                   runs in the kernel's generic mode, and gets packets one by one); direct calls \
+                   cross none.",
+            ..Setting::figure_5(args)
         }
     }
 
@@ -116,9 +155,10 @@ impl Setting {
             asked: Asked { wanted_bytes: *bytes, ..Asked::short(0) },
             outstanding: (OUTSTANDING_BYTES_MAX / *bytes as usize).clamp(2, OUTSTANDING_MAX),
         };
-        // As long as those of sessions on this host.
+        // As long as those of sessions on this host. Links have shorter packets.
         const ROUTER_OPTIONS: &[&str] = &["--payload-bytes", "8900"];
-        let setup = Setup { router: ROUTER_OPTIONS, ..Setup::at_once(WORKERS, ROUTER_CORE) };
+        let router = if args.plane.is_some() { &[] } else { ROUTER_OPTIONS };
+        let setup = Setup { router, plane: args.plane, ..Setup::at_once(WORKERS, ROUTER_CORE) };
         Setting {
             figure: "4",
             title: "Goodput by size of answer",
@@ -160,5 +200,7 @@ pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
         &mut skipped,
     )?;
     let rounds = Rounds::measure(args, setting, &sides)?;
-    Ok(outcome::report(args, setting, &rounds, skipped))
+    let mut report = outcome::report(args, setting, &rounds, skipped);
+    report.with("given", outcome::given(&sides)?);
+    Ok(report)
 }

@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::rounds::{PointRounds, Rounds, Row, Turn};
 use super::{HOPS, Setting, Shows};
+use crate::error::BenchError;
 use crate::report::Report;
 use crate::router::args::RouterArgs;
-use crate::router::side::Skipped;
+use crate::router::side::{Contender, Side, Skipped};
 
 /// Makes the report.
 pub fn report(args: &RouterArgs, setting: &Setting, rounds: &Rounds, skipped: Skipped) -> Report {
@@ -21,7 +22,7 @@ pub fn report(args: &RouterArgs, setting: &Setting, rounds: &Rounds, skipped: Sk
     report.with("contenders", contenders(first));
     report.with("ratios", ratios(first));
     report.with("points", rounds.points.iter().map(point).collect());
-    if setting.figure == "5" {
+    if matches!(setting.figure, "5" | "planes") {
         report.with("curves", curves(rounds));
     }
     if let Some(second) = second_packet(rounds).filter(|_| setting.figure == "8") {
@@ -35,6 +36,17 @@ pub fn report(args: &RouterArgs, setting: &Setting, rounds: &Rounds, skipped: Sk
     report.notes.push(setting.note.to_owned());
     report.skipped = skipped;
     report
+}
+
+/// What routers have given, and of this what a program in the kernel has.
+pub fn given(sides: &[(Contender, Side<'_>)]) -> Result<Value, BenchError> {
+    let with_router = sides.iter().filter(|(_, side)| side.has_router());
+    let given = with_router.map(|(contender, side)| {
+        let counts = side.operator()?.counts()?;
+        let value = json!({ "requests": counts.given, "by_program": counts.by_program });
+        Ok::<_, BenchError>((contender.name.to_owned(), value))
+    });
+    Ok(given.collect::<Result<Map<_, _>, _>>()?.into())
 }
 
 fn point(at: &PointRounds) -> Value {
@@ -82,7 +94,8 @@ fn added(at: &PointRounds, hop: (&str, &str)) -> Option<Value> {
     }))
 }
 
-fn contenders(at: &PointRounds) -> Value {
+/// Medians of each contender at a point.
+pub fn contenders(at: &PointRounds) -> Value {
     let row = |row: &Row| {
         let value = json!({
             "p50_us": row.median(|turn| Some(turn.p50_us)),
@@ -132,7 +145,8 @@ fn second_packet(rounds: &Rounds) -> Option<Value> {
     Some(json!({ "more_us": more, "direct_us": direct, "round_trips": more / direct }))
 }
 
-fn table(at: &PointRounds) -> Table {
+/// Medians of each contender at a point.
+pub fn table(at: &PointRounds) -> Table {
     let mut table = Table::new([
         Column::text(at.point.label.clone()),
         Column::number("p50", "µs"),
@@ -157,10 +171,10 @@ fn table(at: &PointRounds) -> Table {
 
 fn tone(name: &str) -> Tone {
     match name {
-        "router" => Tone::Primary,
+        "router" | "udp" => Tone::Primary,
         "direct" => Tone::Secondary,
-        "nginx" => Tone::Tertiary,
-        "haproxy" => Tone::Quaternary,
+        "nginx" | "xdp-socket" => Tone::Tertiary,
+        "haproxy" | "xdp" => Tone::Quaternary,
         _ => Tone::Muted,
     }
 }

@@ -95,7 +95,11 @@ fn failed(contender: &Contender, error: &dyn std::error::Error) -> BenchError {
     format!("{}: {error}", contender.name).into()
 }
 
-fn turn(
+/// A contender's turn at a point.
+///
+/// # Errors
+/// If a request fails.
+pub fn turn(
     point: &Point,
     side: &Side<'_>,
     target: &mut dyn Target,

@@ -115,7 +115,13 @@ impl Setting {
     fn setup(&self, args: &RouterArgs, service: Service) -> Setup {
         let mean_ns = args.mean_us * 1000;
         let way_ns = (self.communication / 2.0 * mean_ns as f64) as u64;
-        Setup { workers: WORKERS, core: ROUTER_CORE, service, mean_ns, way_ns, router: &[] }
+        Setup {
+            service,
+            mean_ns,
+            way_ns,
+            plane: args.plane,
+            ..Setup::at_once(WORKERS, ROUTER_CORE)
+        }
     }
 }
 
