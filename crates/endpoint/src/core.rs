@@ -25,6 +25,7 @@ mod hooks;
 mod prefetch;
 mod sealed;
 mod share;
+mod suspects;
 mod transmit;
 
 use petasos_base::{Rng, Time, Wheel, random_seed};
@@ -147,6 +148,8 @@ pub(crate) struct Core<S> {
     pub(crate) chores: Vec<Chore>,
     /// When doubts about paths end.
     pub(crate) trust_at: Time,
+    /// What was dropped and not said yet.
+    suspects: suspects::Suspects,
     /// Whether requests are rejected because the endpoint drains. There are then no handlers,
     /// unless they drain themselves.
     pub(crate) draining: bool,
@@ -198,6 +201,7 @@ impl<S> Core<S> {
             generation: 0,
             chores: Vec::new(),
             trust_at: Time::NEVER,
+            suspects: suspects::Suspects::new(),
             draining: false,
             hooks: Hooks::default(),
             abandoned: Vec::new(),

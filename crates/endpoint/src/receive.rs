@@ -169,6 +169,7 @@ fn handle_any<S>(
     };
     if origin.is_some_and(|origin| core.is_misled(&packet, origin)) {
         core.stats.wrong_origin += 1;
+        core.note_suspect();
         return;
     }
     match packet.has_checksum() {

@@ -32,15 +32,18 @@ pub(super) fn on_pair_packet<S>(
         Some(parts) => parts,
         None => {
             core.stats.malformed_block += 1;
+            core.note_suspect();
             return;
         }
     };
     let Some(Sender { member: from, seal }) = calls.sender(&packet, block, origin) else {
         core.stats.wrong_origin += 1;
+        core.note_suspect();
         return;
     };
     if packet.has_checksum() != seal.is_some() {
         core.stats.malformed_block += 1;
+        core.note_suspect();
         return;
     }
     let mut opened = Vec::new();
@@ -96,7 +99,7 @@ fn on_answer<S>(
     let (now, arrival) = (core.now, Arrival { packet, ..arrival });
     let Some(calls) = core.group_calls.as_deref_mut() else { return };
     match calls.handle(now, arrival) {
-        Answer::None => {}
+        Answer::None => core.note_suspects_of_pairs(),
         Answer::Complete { context, done } => {
             if let Some(session) = done {
                 core.tell_worker(session, seal, Kind::Done, packet.request());

@@ -100,4 +100,5 @@ pub(super) fn count_unopened<S>(core: &mut Core<S>, error: OpenError) {
         OpenError::Replayed => core.stats.seals_replayed += 1,
         _ => core.stats.seals_broken += 1,
     }
+    core.note_suspect();
 }

@@ -34,6 +34,7 @@ pub(super) fn on_first_packet<S>(
     let Ok(first) = first else {
         requests.taken.refuse(arrived);
         core.stats.malformed_block += 1;
+        core.note_suspect();
         return;
     };
     let (mut opened, mut first) = (Vec::new(), first);
@@ -98,6 +99,9 @@ fn on_unopened<S>(
     let now = core.now;
     let requests = core.group_requests_mut();
     requests.taken.refuse(arrived);
+    if matches!(unopened, Unopened::Packet(_)) {
+        core.note_suspect();
+    }
     match unopened {
         Unopened::NoKeys => core.stats.without_keys += 1,
         Unopened::Packet(FirstOpenError::Seen) => core.stats.seals_replayed += 1,
@@ -132,6 +136,7 @@ fn router_of<S>(
     };
     if !joined.source.is_of(origin) {
         core.stats.wrong_origin += 1;
+        core.note_suspect();
         return None;
     }
     Some((id, joined.group))
