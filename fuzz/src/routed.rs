@@ -119,7 +119,7 @@ pub fn seeds() -> Vec<Seed> {
     };
     let router = WorkerBlock { session: 0, tag: 0, worker: WorkerBlock::ROUTER };
     let counts = WorkerCounts { sequence: 4, received: 5, settled: 6, bound: 7 };
-    let feedback = Feedback { session: 1, tag: 2, secret: 3, counts };
+    let feedback = Feedback { session: 1, tag: 2, secret: 3, counts, failed: 8 };
     vec![
         ("whole", first(block, 5, b"hello", false)),
         ("whole-sealed", first(named, 5, &[7; 5 + 16], true)),

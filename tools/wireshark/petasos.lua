@@ -103,6 +103,7 @@ local f = {
     worker_session = ProtoField.uint32("petasos.worker.session", "The worker's session"),
     worker_tag = ProtoField.uint32("petasos.worker.tag", "Tag of the worker's session", base.HEX),
     received = ProtoField.uint32("petasos.feedback.received", "Highest given number received"),
+    failed = ProtoField.uint32("petasos.feedback.failed", "Requests failed since the last one"),
     settled = ProtoField.uint32("petasos.feedback.settled", "Given numbers settled"),
     bound = ProtoField.uint32("petasos.feedback.bound", "Requests taken at a time"),
 }
@@ -216,7 +217,7 @@ local function is_plausible(header, buffer)
     elseif kind == READY then
         return header.block > 0 and header.value <= 1 and payload == 0
     elseif kind == FEEDBACK then
-        return header.flags == 0 and header.echo < GIVEN_NUMBERS and payload == 0
+        return header.flags == 0 and payload == 0
     end
     local bare = kind == CANCEL or kind == DONE or kind == REJECT or kind == RESET
     return bare and payload == 0
@@ -259,7 +260,8 @@ local function add_server(tree, buffer, header)
     local kind, value, range = header.kind, header.value, buffer(19, 4)
     local summary
     if kind == FEEDBACK then
-        tree:add(f.received, buffer(16, 3), header.echo)
+        tree:add(f.received, buffer(16, 3), header.echo % GIVEN_NUMBERS)
+        tree:add(f.failed, buffer(18, 1), math.floor(header.echo / GIVEN_NUMBERS))
         tree:add(f.settled, range, value)
         tree:add(f.bound, buffer(22, 2), header.credits)
         return string.format("%d settled, takes %d", value, header.credits)

@@ -14,6 +14,7 @@ use petasos_router_control::{Active, GroupSettings, PlaneConfig, Workers};
 use serde::Deserialize;
 
 use self::arguments::GroupArguments;
+use self::care::{default_eject_failures, default_eject_ms};
 pub use self::file::NotConfigured;
 use crate::admin_options::AdminOptions;
 use crate::plane_options::{PlaneKind, PlaneOptions};
@@ -31,7 +32,8 @@ pub struct Options {
         value_name = "FILE",
         conflicts_with_all = [
             "listen", "data", "policy", "waiting_max", "waiting_age_ms", "payload_bytes",
-            "priority_max",
+            "priority_max", "hold_us", "slow_start_ms", "eject_percent", "eject_failures",
+            "eject_ms",
             "clients_max", "asked_max", "routers", "standby", "plaintext", "services", "binds",
             "workers", "primaries", "tls_cert", "tls_key", "tls_ca", "allow", "cipher", "plane",
             "virtual_address", "interface", "peer", "takeover_ms", "queue", "partial_checksums",
@@ -88,6 +90,16 @@ pub struct GroupOptions {
     pub priority_max: u8,
     #[serde(default = "default_waiting_age_ms")]
     waiting_age_ms: u64,
+    #[serde(default)]
+    hold_us: u64,
+    #[serde(default)]
+    slow_start_ms: u64,
+    #[serde(default)]
+    eject_percent: u8,
+    #[serde(default = "default_eject_failures")]
+    eject_failures: u32,
+    #[serde(default = "default_eject_ms")]
+    eject_ms: u64,
     #[serde(default)]
     payload_bytes: Option<u32>,
     /// The most clients.
@@ -275,6 +287,7 @@ impl GroupOptions {
         let (waiting_max, priority_max) = (self.waiting_max, self.priority_max);
         let rest = PlaneConfig::default().core;
         let core = Config { policy, waiting_max, priority_max, waiting_age_max, ..rest };
+        let core = self.of_care(core);
         // Whether packets are sealed, the node says.
         let plane = PlaneConfig { core, payload_bytes, clients_max, ..PlaneConfig::default() };
         // With a virtual address, the first one to be active finds that out.
@@ -342,6 +355,7 @@ pub fn at_any_ports(group: &GroupOptions) -> GroupOptions {
 }
 
 mod arguments;
+mod care;
 mod file;
 mod listed;
 mod shared;

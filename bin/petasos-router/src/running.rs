@@ -135,6 +135,7 @@ impl Group {
             ("data", *data != first.data),
             ("payload_bytes", to.payload_bytes() != first.payload_bytes()),
             ("priority_max", to.priority_max != first.priority_max),
+            ("when workers get less (hold, slow start, ejection)", !to.cares_like(first)),
             ("services", *services != first.services),
             ("binds", *binds != first.binds),
             ("standby", *standby != first.standby),

@@ -193,7 +193,7 @@ impl Stage {
             counts.sequence += 1;
             counts.settled = counts.received;
             let MemberJoined { session, tag, secret, .. } = *joined;
-            let told = Feedback { session, tag, secret, counts: *counts };
+            let told = Feedback { session, tag, secret, counts: *counts, failed: 0 };
             let bytes = told.to_bytes();
             member.send(&bytes, bytes.len());
         }

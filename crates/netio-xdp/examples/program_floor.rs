@@ -161,7 +161,7 @@ impl Stage {
             counts.sequence += 1;
             counts.settled = counts.received;
             let PlaceNames { own_tag: tag, secret, .. } = names(worker, self.address);
-            Feedback { session: worker as u32, tag, secret, counts: *counts }.to_bytes()
+            Feedback { session: worker as u32, tag, secret, counts: *counts, failed: 0 }.to_bytes()
         });
         told.collect()
     }

@@ -17,7 +17,9 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use petasos_base::{ReplayWindow, Time, extend, replay_words};
-use petasos_wire::{GIVEN_NUMBERS, SETTLED_NUMBERS, TRANSMISSION_NUMBERS, WorkerCounts};
+use petasos_wire::{
+    FAILED_MAX, GIVEN_NUMBERS, SETTLED_NUMBERS, TRANSMISSION_NUMBERS, WorkerCounts,
+};
 
 /// Given numbers have so many bits in packets (RT19).
 const GIVEN_BITS: u32 = GIVEN_NUMBERS.trailing_zeros();
@@ -71,6 +73,8 @@ petasos_base::counters! {
         old,
         /// Numbers that were settled since they had not arrived.
         written_off,
+        /// Requests whose answer is a failure of the worker's own.
+        failed,
     }
 }
 
@@ -88,6 +92,8 @@ pub struct GivenNumbers {
     times: GivenTimes,
     n: u16,
     sequence: u64,
+    /// Failed answers of which the router was not told.
+    failed: u64,
     /// Something has happened that is told at the end of the turn.
     is_news: bool,
     /// When feedback is told without that, and how long after that again.
@@ -127,6 +133,7 @@ impl GivenNumbers {
             times,
             n: n.min(N_MAX),
             sequence: count,
+            failed: 0,
             is_news: false,
             beat_at: now + times.beat,
             beat_wait: doubled(times.beat),
@@ -222,6 +229,25 @@ impl GivenNumbers {
         self.held -= 1;
         self.settled += 1;
         self.is_news = true;
+    }
+
+    /// Counts an answer that is a failure of the worker's own: the router is told with the next
+    /// feedback.
+    #[cold]
+    pub fn count_failure(&mut self) {
+        self.failed += 1;
+        self.stats.failed += 1;
+        self.is_news = true;
+    }
+
+    /// The failures that are told with the feedback that was just polled: with more, the others go
+    /// with the next one.
+    #[inline]
+    pub fn take_failed(&mut self) -> u8 {
+        let told = self.failed.min(FAILED_MAX.into());
+        self.failed -= told;
+        self.is_news |= self.failed > 0;
+        told as u8
     }
 
     /// Sets how many the worker takes at a time, at most 4095; with more it takes as many. 0: it

@@ -55,6 +55,18 @@ fn rt20_counts_wrap_as_packets_have_them() {
 }
 
 #[test]
+fn rt20_failures_are_told_once_and_what_one_packet_cannot_with_the_next() {
+    let mut of = numbers();
+    assert_eq!(of.take_failed(), 0);
+    (0..20).for_each(|_| of.count_failure());
+    assert!(told(&mut of, us(1)).is_some(), "that is news");
+    assert_eq!(of.take_failed(), 15);
+    assert!(told(&mut of, us(1)).is_some(), "so is the rest");
+    assert_eq!((of.take_failed(), of.stats().failed), (5, 20));
+    assert_eq!((told(&mut of, us(1)), of.take_failed()), (None, 0));
+}
+
+#[test]
 fn rt20_feedback_is_told_at_the_end_of_a_turn_with_news() {
     let mut of = numbers();
     assert_eq!(told(&mut of, us(1)), None);

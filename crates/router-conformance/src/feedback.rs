@@ -2,9 +2,11 @@
 
 use core::time::Duration;
 
-use petasos_wire::{Feedback, Header, SETTLED_NUMBERS, WorkerCounts};
+use petasos_router::Ejection;
+use petasos_router_plane::PlaneConfig;
+use petasos_wire::{Feedback, SETTLED_NUMBERS, WorkerCounts};
 
-use crate::{PlaneFactory, World};
+use crate::{PlaneFactory, World, config};
 
 /// RT20: what a worker has settled is known before it is decided about first packets that came
 /// with the feedback, or before it.
@@ -22,24 +24,20 @@ pub fn rt20_feedback_is_heard_before_first_packets_of_the_same_batch<F: PlaneFac
     assert_eq!(world.waiting(), 0);
 }
 
-/// RT20: no payload, no block, no flag, and numbers within their width.
+/// RT20: no payload, no block, no flag.
 pub fn rt20_feedback_with_more_than_its_header_is_void<F: PlaneFactory>(factory: &F) {
     let mut world = World::new(factory, "jbsq1", 1, 1);
     world.ask(b"one");
     world.ask(b"waits");
     let told = world.told(0, 1);
-    let Feedback { session, tag, secret, counts } = told;
-    let wide = Header::for_session(session, tag)
-        .with_request(petasos_wire::Kind::Feedback, secret, counts.sequence)
-        .with_server(1 << 20, counts.settled, counts.bound.into());
     let longer = [&told.to_bytes()[..], &[0]].concat();
     let flagged = told.header().with_checksum();
-    for bytes in [&longer[..], &told.to_bytes()[..23], &flagged.to_bytes(), &wide.to_bytes()] {
+    for bytes in [&longer[..], &told.to_bytes()[..23], &flagged.to_bytes()] {
         world.post_from_worker(0, bytes);
         world.turn();
     }
     let stats = world.stats();
-    assert_eq!((stats.void_feedback, stats.malformed, world.waiting()), (2, 2, 1));
+    assert_eq!((stats.void_feedback, stats.malformed, world.waiting()), (1, 2, 1));
     world.post_from_worker(0, &told.to_bytes());
     world.turn();
     assert_eq!(world.waiting(), 0, "as it should be, it is believed");
@@ -215,6 +213,30 @@ pub fn rt23_a_worker_that_stops_delays_what_it_has_and_nothing_else<F: PlaneFact
     world.given(0);
     (0..6u8).for_each(|number| world.ask(&[number]));
     assert_eq!(world.requests(0).len(), BOUND);
+}
+
+/// RT20, RT23: it says so itself. What it has is settled as ever, and after its time it is given
+/// something again.
+pub fn rt23_a_worker_that_fails_much_is_given_nothing_for_a_while<F: PlaneFactory>(factory: &F) {
+    let mut config: PlaneConfig = config("jbsq1");
+    config.core.ejection = Some(Ejection { failures_min: 3, ..Ejection::default() });
+    let mut world = World::with(factory, &config, 2, 1);
+    world.ask(b"one");
+    world.ask(b"two");
+    world.feed_back(0, 1, |told| told.failed = 2);
+    world.ask(b"three");
+    assert_eq!(world.requests(0).len(), 2, "two failures are few");
+    world.feed_back(0, 1, |told| told.failed = 1);
+    world.ask(b"waits");
+    assert_eq!((world.waiting(), world.requests(0).len()), (1, 0), "it is out");
+    world.feed_back(1, 1, |_| {});
+    assert_eq!((world.waiting(), world.requests(1).len()), (0, 2));
+    world.feed_back(1, 1, |_| {});
+    world.now = world.now + Duration::from_millis(1100);
+    world.turn();
+    world.ask(b"four");
+    world.ask(b"five");
+    assert_eq!([0, 1].map(|at| world.requests(at).len()), [1, 1], "its time is over");
 }
 
 /// Somebody on the path, who knows all that a worker's feedback has, says that it is done and takes

@@ -55,6 +55,7 @@ macro_rules! plane_tests {
             feedback::a_router_that_paused_asks_nobody_whose_feedback_waits,
             feedback::rt22_a_worker_that_announces_anything_takes_nothing_from_others,
             feedback::rt23_a_worker_that_stops_delays_what_it_has_and_nothing_else,
+            feedback::rt23_a_worker_that_fails_much_is_given_nothing_for_a_while,
             feedback::rt22_forged_counts_are_set_right_by_the_worker_itself,
             queue::rt6_what_waits_goes_when_a_worker_has_settled,
             queue::rt24_the_most_urgent_goes_first_and_within_that_who_came_first,

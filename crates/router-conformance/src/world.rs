@@ -343,7 +343,7 @@ impl<I: PacketIo> World<I> {
         worker.counts.settled += settled;
         worker.counts.received = known.account.given() as u32;
         let MemberJoined { session, tag, secret, .. } = worker.joined;
-        Feedback { session, tag, secret, counts: worker.counts }
+        Feedback { session, tag, secret, counts: worker.counts, failed: 0 }
     }
 
     /// A worker says that it has settled so many more, and the plane takes a turn.

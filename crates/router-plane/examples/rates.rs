@@ -149,7 +149,7 @@ impl Routed {
             counts.received += packets as u32;
             counts.settled += packets as u32;
             let MemberJoined { session, tag, secret, .. } = *joined;
-            let told = Feedback { session, tag, secret, counts: *counts };
+            let told = Feedback { session, tag, secret, counts: *counts, failed: 0 };
             self.stage.tell(at, &told.to_bytes());
             received += requests;
         }

@@ -145,6 +145,11 @@ impl FeedbackLoop {
         if !is_its || !member.origin.is_of(origin) {
             return None;
         }
-        Some(self.shared.board.put(&mut member.heard, &told.counts))
+        let board = &self.shared.board;
+        let put = board.put(&mut member.heard, &told.counts);
+        if put != Put::Stale && told.failed > 0 {
+            board.add_failed(member.heard.id(), told.failed.into());
+        }
+        Some(put)
     }
 }

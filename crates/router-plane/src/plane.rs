@@ -331,14 +331,17 @@ impl Plane {
         let member = told.and_then(|told| {
             let member = self.members.at(told.session as usize)?;
             let is_its = (member.own_tag, member.secret) == (told.tag, told.secret);
-            (is_its && member.origin.is_of(origin)).then_some((member.id, told.counts))
+            (is_its && member.origin.is_of(origin)).then_some((member.id, told))
         });
-        let Some((id, counts)) = member else {
+        let Some((id, told)) = member else {
             self.stats.void_feedback += 1;
             return;
         };
         // What cannot be, and what is not new, is counted there.
-        let _ = self.core.handle_feedback(now, id, &counts);
+        let is_heeded = self.core.handle_feedback(now, id, &told.counts).is_ok();
+        if is_heeded && told.failed > 0 {
+            self.core.handle_failure(now, id, told.failed.into());
+        }
     }
 
     /// RT24, until the core decides.

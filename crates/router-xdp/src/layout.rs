@@ -100,7 +100,7 @@ pub(crate) fn client_mark(client: u32, tag: u32) -> u64 {
 /// The first word of a worker's feedback.
 pub(crate) fn worker_mark(session: u32, tag: u32) -> u64 {
     let counts = WorkerCounts { sequence: 0, received: 0, settled: 0, bound: 0 };
-    first_word(&Feedback { session, tag, secret: 0, counts }.to_bytes())
+    first_word(&Feedback { session, tag, secret: 0, counts, failed: 0 }.to_bytes())
 }
 
 /// What the first word of a worker's packets names, without what says their form.

@@ -36,6 +36,8 @@ struct Entry {
     received: AtomicU64,
     /// The messages that were heeded and refused last: written by who decides.
     judged: AtomicU64,
+    /// Failures that who decides has not taken.
+    failed: AtomicU64,
 }
 
 /// See the module's documentation.
@@ -77,7 +79,7 @@ impl FeedbackBoard {
     /// For so many places.
     pub fn new(places: usize) -> FeedbackBoard {
         let word = || AtomicU64::new(0);
-        let entry = || Entry { told: word(), received: word(), judged: word() };
+        let entry = || Entry { told: word(), received: word(), judged: word(), failed: word() };
         FeedbackBoard {
             entries: (0..places).map(|_| entry()).collect(),
             news: (0..places.div_ceil(64)).map(|_| word()).collect(),
@@ -90,6 +92,7 @@ impl FeedbackBoard {
         let entry = &self.entries[worker.index()];
         // In this order: who finds the generation finds nothing of those before.
         entry.told.store(0, Ordering::Release);
+        entry.failed.store(0, Ordering::Relaxed);
         entry.received.store(u64::from(worker.generation) << GENERATION, Ordering::Release);
         HeardWorker { worker, put: 0 }
     }
@@ -117,6 +120,19 @@ impl FeedbackBoard {
             true => Put::Wakes,
             false => Put::There,
         }
+    }
+
+    /// Adds requests that a worker has failed. Who decides finds them with what is put next, if not
+    /// before.
+    #[cold]
+    pub fn add_failed(&self, worker: WorkerId, failed: u64) {
+        self.entries[worker.index()].failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
+    fn take_failed(&self, worker: WorkerId) -> u64 {
+        let failed = &self.entries[worker.index()].failed;
+        // Mostly there are none: the line is not written then.
+        if failed.load(Ordering::Relaxed) == 0 { 0 } else { failed.swap(0, Ordering::Relaxed) }
     }
 
     /// A worker has joined: nothing of it was heeded or refused.
@@ -193,7 +209,13 @@ impl<T> Router<T> {
         board.take(|place, generation, counts| {
             let worker = WorkerId { index: place as u16, generation };
             match self.handle_feedback(now, worker, counts) {
-                Ok(_) => board.judge(worker, counts.sequence, true),
+                Ok(_) => {
+                    board.judge(worker, counts.sequence, true);
+                    let failed = board.take_failed(worker);
+                    if failed > 0 {
+                        self.handle_failure(now, worker, failed);
+                    }
+                }
                 Err(FeedbackError::WrongCounts) => board.judge(worker, counts.sequence, false),
                 // It was said of a membership that has ended.
                 Err(FeedbackError::Stranger) => {}

@@ -259,6 +259,9 @@ impl DispatcherParts {
         // A handler that returns an error with the code OK is mistaken. It must not look like a
         // response.
         let code = if status.code() == Code::Ok { Code::Unknown } else { status.code() };
+        if is_own_fault(code) {
+            cx.count_failure(&handle);
+        }
         let (encoding, codec) = Default::default();
         let head = ResponseHead { encoding, codec, has_tail, code, load: self.load() };
         bytes[..HEAD_BYTES].copy_from_slice(&head.to_bytes());
@@ -302,4 +305,9 @@ impl DispatcherParts {
         #[cfg(feature = "tracing")]
         tracing::error!(so_far = self.panics, "a handler panicked");
     }
+}
+
+/// Whether a status says that this process has failed, and not who asks (RT20).
+fn is_own_fault(code: Code) -> bool {
+    matches!(code, Code::Unknown | Code::Internal | Code::Unavailable | Code::DataLoss)
 }

@@ -477,7 +477,7 @@ impl WorkerNode {
             let given = self.taken.given(membership.id).expect("it has not ended");
             let Some(counts) = given.poll_feedback(network.now) else { continue };
             let Joined { session, tag, secret, .. } = membership.joined;
-            let told = Feedback { session, tag, secret, counts };
+            let told = Feedback { session, tag, secret, counts, failed: given.take_failed() };
             network.send(self.node, membership.router, &told.to_bytes());
         }
     }

@@ -22,7 +22,7 @@ pub use kind::{Encoding, Kind, RejectCode};
 pub use limits::*;
 pub use raw::{RawPacket, Signature, Signed, Verified};
 pub use routed::{
-    Feedback, Given, Group, Probe, Ready, ReplyAddress, RoutePolicy, RoutedPacket, RoutingBlock,
-    Void, WorkerBlock, WorkerCounts,
+    FAILED_MAX, Feedback, Given, Group, Probe, Ready, ReplyAddress, RoutePolicy, RoutedPacket,
+    RoutingBlock, Void, WorkerBlock, WorkerCounts,
 };
 pub use sealed::{authenticated, first_number_of, set_key_phase, transmission_of};

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use super::GroupOptions;
+use super::care::{default_eject_failures, default_eject_ms};
 use crate::plane_options::PlaneOptions;
 use crate::security::SecurityOptions;
 use crate::takeover::Subnetted;
@@ -35,6 +36,9 @@ pub(super) struct GroupArguments {
     /// Requests that have waited so long are rejected; 0: none are
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     waiting_age_ms: u64,
+
+    #[command(flatten)]
+    care: CareArguments,
 
     /// Bytes of a request or response in a packet, 1024 to 65000: at most what each member's path
     /// carries, less 64, and less 16 with TLS [default: 1400, or 1392 with TLS]
@@ -110,6 +114,35 @@ pub(super) struct GroupArguments {
     security: SecurityOptions,
 }
 
+/// When workers get less than they would take.
+#[derive(Args, Clone, Debug)]
+struct CareArguments {
+    /// With jsq and jbsqN: while all workers have work, up to 32 requests wait so long for one that
+    /// has none; 0: none do. With plane xdp, the program gives nothing then
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    hold_us: u64,
+
+    /// A worker that joins, or is given something again after it was ejected, has its whole part
+    /// after so long; 0: at once
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    slow_start_ms: u64,
+
+    /// Eject a worker, so that it gets nothing for a while, when so many of 100 of its requests
+    /// have failed by its own fault within ten seconds; 0: none is. At most a quarter of all are
+    /// out at a time, the last that can be used and the primary never
+    #[arg(long, value_name = "PERCENT", default_value_t = 0)]
+    eject_percent: u8,
+
+    /// With --eject-percent: fewer failures than this within ten seconds eject nobody
+    #[arg(long, value_name = "COUNT", default_value_t = default_eject_failures())]
+    eject_failures: u32,
+
+    /// With --eject-percent: how long it is out the first time. That doubles with each time that
+    /// follows, up to five minutes
+    #[arg(long, value_name = "MS", default_value_t = default_eject_ms())]
+    eject_ms: u64,
+}
+
 impl From<GroupArguments> for GroupOptions {
     fn from(given: GroupArguments) -> GroupOptions {
         let local = SocketAddr::from(([127, 0, 0, 1], 7000));
@@ -120,6 +153,11 @@ impl From<GroupArguments> for GroupOptions {
             waiting_max: given.waiting_max,
             priority_max: given.priority_max,
             waiting_age_ms: given.waiting_age_ms,
+            hold_us: given.care.hold_us,
+            slow_start_ms: given.care.slow_start_ms,
+            eject_percent: given.care.eject_percent,
+            eject_failures: given.care.eject_failures,
+            eject_ms: given.care.eject_ms,
             payload_bytes: given.payload_bytes,
             clients_max: given.clients_max,
             asked_max: given.asked_max,

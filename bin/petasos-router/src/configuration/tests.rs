@@ -13,6 +13,8 @@ fn what_is_wrong_is_said_with_its_line() {
         (format!("{two}\"127.0.0.1:1\"\npolicy = \"best\""), "line 3", "`best`"),
         (format!("{two}\"127.0.0.1:1\"\nasked_max = 0"), "line 3", "asked_max"),
         (format!("{two}\"127.0.0.1:1\"\nwaiting_max = 1"), "line 3", "waiting_max"),
+        (format!("{two}\"127.0.0.1:1\"\neject_percent = 101"), "line 3", "failed_percent` is 101"),
+        (format!("{two}\"127.0.0.1:1\"\nhold_us = 9\npolicy = \"rr\""), "line 3", "jsq or jbsqN"),
         ("[admin]\nviewers = [\"root\"]\n".to_owned(), "line 2", "uid:N"),
         ("[admin]\nsock = \"a\"\n".to_owned(), "line 2", "sock"),
     ] {
@@ -133,4 +135,22 @@ fn a_virtual_address_is_not_listed() {
     assert!(wrong.contains("own address"), "{wrong}");
     let without = at_any_ports(&groups[0]);
     assert!(without.listing().is_ok_and(|it| it.is_none()), "a check is not listed");
+}
+
+#[test]
+fn what_cares_for_workers_is_off_unless_it_is_set() {
+    let core = |more: &str| {
+        let text = format!("[[group]]\nlisten = \"127.0.0.1:0\"\n{more}");
+        let (groups, _) = parse(&text).expect("it is right");
+        groups[0].settings().expect("it is right").plane.core
+    };
+    let off = core("");
+    assert_eq!((off.hold, off.slow_start, off.ejection), (None, None, None));
+    let on = core("hold_us = 7\nslow_start_ms = 300\neject_percent = 40\neject_failures = 5\n");
+    assert_eq!(on.hold.map(|hold| hold.time), Some(Duration::from_micros(7)));
+    assert_eq!(on.slow_start, Some(Duration::from_millis(300)));
+    let ejection = on.ejection.expect("it is set");
+    let found = (ejection.failed_percent, ejection.failures_min, ejection.time);
+    assert_eq!(found, (40, 5, Duration::from_secs(1)));
+    assert!(core("eject_failures = 5\neject_ms = 9\n").ejection.is_none(), "without a part");
 }

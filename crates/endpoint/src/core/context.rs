@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use petasos_base::Time;
 use petasos_buf::{MsgBuf, PoolError, SPARE_BYTES_MIN};
+use petasos_proto::taken::TakenId;
 use petasos_proto::{Call, Respond};
 use petasos_wire::RejectCode;
 
@@ -268,6 +269,16 @@ impl<S> Context<S> {
             self.core.reject(handle.session.index(), handle.request, code);
         } else {
             self.core.reject_elsewhere(&handle, code);
+        }
+    }
+
+    /// Says that the answer that follows is a failure of this endpoint's own, and not of who asks:
+    /// if a router has given it the request, that one may give it none for a while (RT20, RT23). No
+    /// effect on requests of sessions.
+    #[cold]
+    pub fn count_failure(&mut self, handle: &RequestHandle) {
+        if handle.session.is_group() {
+            self.core.count_taken_failure(TakenId::from_bits(handle.request));
         }
     }
 

@@ -58,6 +58,8 @@ pub struct Member {
     port: u32,
     pub given: u32,
     pub told: Option<WorkerCounts>,
+    /// What it has told of failures.
+    pub failed: u64,
 }
 
 /// What becomes of a packet.
@@ -186,8 +188,9 @@ impl Grouped {
         endpoint.on_abandoned(|server, _, key| server.abandoned.push(key));
         let (offer, worker) = (endpoint.offer_membership().unwrap(), MemoryIo::address(number));
         let (session, tag) = (offer.session, offer.tag);
-        let (id, given, told) = (offer.id, 0, None);
-        self.members.push(Member { endpoint, id, session, tag, port: number, given, told });
+        let (id, given, told, failed) = (offer.id, 0, None, 0);
+        let port = number;
+        self.members.push(Member { endpoint, id, session, tag, port, given, told, failed });
         self.grant(at, 3, 1).unwrap();
         self.client.set_group_member(self.session, at as u16 + 1, worker).unwrap();
     }
@@ -338,10 +341,11 @@ impl Grouped {
             return;
         }
         let parsed = Packet::parse(&packet.bytes).unwrap();
-        if let Ok(Feedback { session, tag, secret, counts }) = Feedback::of(parsed) {
+        if let Ok(Feedback { session, tag, secret, counts, failed }) = Feedback::of(parsed) {
             let member = &mut self.members[session as usize - 40];
             assert_eq!((tag, secret), (0x0400_0000 + session - 40, 77), "as was granted");
             member.told = Some(counts);
+            member.failed += u64::from(failed);
             return;
         }
         let is_sealed = self.cipher.is_some();

@@ -385,6 +385,8 @@ fn rejections_of_the_router_and_of_workers_are_told_apart() {
         assert_eq!(*group.outcome(10 + tag), Err(CallError::HandlerFailed));
     }
     assert_eq!(group.members[0].endpoint.stats().event_loop.panics, 2);
+    // RT20: these are its own; that it has no such method is not.
+    assert_eq!(group.members[0].failed, 2);
     group.members[0].endpoint.drain();
     for (tag, routing) in [(30, WHOLE), (31, ONCE)] {
         group.call(ECHO, b"late", tag, routing);

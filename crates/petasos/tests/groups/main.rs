@@ -21,6 +21,7 @@ mod versions;
 mod threads;
 
 mod again;
+mod ejected;
 mod ends;
 mod routed;
 #[cfg(feature = "tls")]

@@ -176,6 +176,16 @@ impl<C> TakenRequests<C> {
         }
     }
 
+    /// Counts that a request which runs fails by the worker's own fault, which its router is told
+    /// (RT20). To be called before it is answered or rejected.
+    #[cold]
+    pub fn count_failure(&mut self, id: TakenId) {
+        let membership = self.entry(id).and_then(|it| it.arrived.as_ref()).map(|it| it.membership);
+        if let Some(given) = membership.and_then(|id| self.given(id)) {
+            given.count_failure();
+        }
+    }
+
     /// The first packet is dropped or rejected, with session 0 (RT16, step 3).
     pub fn refuse(&mut self, arrived: Arrived) {
         if let Some(given) = self.given(arrived.membership) {

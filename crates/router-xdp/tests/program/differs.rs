@@ -127,7 +127,7 @@ impl Both {
         self.told.settled += settled;
         self.told.received = self.rig.program.counts(0).given as u32;
         let MemberJoined { session, tag, secret, .. } = self.joined;
-        Feedback { session, tag, secret, counts: self.told }.to_bytes().to_vec()
+        Feedback { session, tag, secret, counts: self.told, failed: 0 }.to_bytes().to_vec()
     }
 
     /// Gives both a datagram, and compares what they do.

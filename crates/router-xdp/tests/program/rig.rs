@@ -100,7 +100,7 @@ impl Rig {
     pub fn told(&self, worker: usize, sequence: u32, counts: (u32, u32), bound: u16) -> Vec<u8> {
         let PlaceNames { address, own_tag, secret, .. } = names(worker);
         let counts = WorkerCounts { sequence, received: counts.0, settled: counts.1, bound };
-        let told = Feedback { session: worker as u32, tag: own_tag, secret, counts };
+        let told = Feedback { session: worker as u32, tag: own_tag, secret, counts, failed: 0 };
         self.frame(address, &told.to_bytes())
     }
 

@@ -50,7 +50,13 @@ pub struct Feedback {
     pub secret: u64,
     /// What it tells.
     pub counts: WorkerCounts,
+    /// How many of the requests that it has answered since the message before have failed by its
+    /// own fault, at most [`FAILED_MAX`]. Unlike the counts, this is lost with the packet.
+    pub failed: u8,
 }
+
+/// The most failures that one packet tells of.
+pub const FAILED_MAX: u8 = 15;
 
 impl Feedback {
     /// Checks a packet. Whether it is the worker's is not known yet (RT22).
@@ -65,9 +71,6 @@ impl Feedback {
         if packet.words[0] & FLAGS_MASK != 0 {
             return Err(Void::Flag);
         }
-        if packet.echo() >= GIVEN_NUMBERS {
-            return Err(Void::Value);
-        }
         if !packet.payload().is_empty() {
             return Err(Void::Long);
         }
@@ -77,10 +80,11 @@ impl Feedback {
             secret: packet.request(),
             counts: WorkerCounts {
                 sequence: packet.transmission(),
-                received: packet.echo(),
+                received: packet.echo() % GIVEN_NUMBERS,
                 settled: packet.value(),
                 bound: packet.credits() as u16,
             },
+            failed: (packet.echo() / GIVEN_NUMBERS) as u8,
         })
     }
 
@@ -89,11 +93,11 @@ impl Feedback {
     pub fn header(self) -> Header {
         let WorkerCounts { sequence, received, settled, bound } = self.counts;
         debug_assert!(received < GIVEN_NUMBERS && settled < SETTLED_NUMBERS);
-        debug_assert!(sequence < TRANSMISSION_NUMBERS);
+        debug_assert!(sequence < TRANSMISSION_NUMBERS && self.failed <= FAILED_MAX);
         debug_assert!(u32::from(bound) <= CREDITS_MAX);
         Header::for_session(self.session, self.tag)
             .with_request(Kind::Feedback, self.secret, sequence)
-            .with_server(received, settled, bound.into())
+            .with_server(received + u32::from(self.failed) * GIVEN_NUMBERS, settled, bound.into())
     }
 
     /// The bytes of [`Feedback::header`].

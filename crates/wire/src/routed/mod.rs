@@ -18,7 +18,7 @@ use core::fmt;
 
 pub use answer::{Ready, WorkerBlock};
 pub use block::{ReplyAddress, RoutePolicy, RoutingBlock};
-pub use feedback::{Feedback, WorkerCounts};
+pub use feedback::{FAILED_MAX, Feedback, WorkerCounts};
 pub use first::{Group, RoutedPacket};
 pub use given::{Given, Probe};
 

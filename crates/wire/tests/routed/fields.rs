@@ -169,10 +169,10 @@ proptest! {
     fn feedback_survives(
         (session, tag, secret) in (0..SESSIONS_MAX, 0..TAG_MAX, 0..REQUEST_NUMBERS),
         (sequence, received) in (0..TRANSMISSION_NUMBERS, 0..GIVEN_NUMBERS),
-        (settled, bound) in (0..SETTLED_NUMBERS, 0..4096u16),
+        (settled, bound, failed) in (0..SETTLED_NUMBERS, 0..4096u16, 0..=FAILED_MAX),
     ) {
         let counts = WorkerCounts { sequence, received, settled, bound };
-        let feedback = Feedback { session, tag, secret, counts };
+        let feedback = Feedback { session, tag, secret, counts, failed };
         let bytes = feedback.to_bytes();
         prop_assert_eq!(Feedback::of(Packet::parse(&bytes).unwrap()), Ok(feedback));
     }

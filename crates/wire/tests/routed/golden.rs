@@ -94,11 +94,12 @@ fn feedback_is_a_header_and_nothing_else() {
         tag: 2,
         secret: 0x12_3456_789a,
         counts: WorkerCounts { sequence: 3, received: 0xf_edcb, settled: 0xabc_def1, bound: 0x789 },
+        failed: 10,
     };
     let expected = [
         0xd1, 0x00, 0x51, 0x00, 0x20, 0x00, 0x00, 0x00, // version, kind, flags, session, tag
         0x9a, 0x78, 0x56, 0x34, 0x12, 0x03, 0x00, 0x00, // secret bits, sequence
-        0xcb, 0xed, 0x0f, 0xf1, 0xde, 0xbc, 0x9a, 0x78, // received, settled, n
+        0xcb, 0xed, 0xaf, 0xf1, 0xde, 0xbc, 0x9a, 0x78, // received, failed, settled, n
     ];
     assert_eq!(feedback.to_bytes(), expected);
     assert_eq!(Feedback::of(Packet::parse(&expected).unwrap()), Ok(feedback));

@@ -89,11 +89,22 @@ impl<S> Core<S> {
         self.send_taken(id.index, 0, 1);
     }
 
+    /// Counts that the answer to a request of a group is a failure.
+    #[cold]
+    pub(crate) fn count_taken_failure(&mut self, id: TakenId) {
+        if let Some(requests) = self.group_requests.as_deref_mut() {
+            requests.taken.count_failure(id);
+        }
+    }
+
     /// Declines to answer a request of a group.
     #[cold]
     pub(crate) fn reject_taken(&mut self, id: TakenId, code: RejectCode) {
         let now = self.now;
         let Some(requests) = self.group_requests.as_deref_mut() else { return };
+        if code == RejectCode::HandlerFailed {
+            requests.taken.count_failure(id);
+        }
         let asker = requests.taken.asker(id);
         match (requests.taken.reject(now, id, code), asker) {
             (Answered::Left(of), Some(asker)) => {

@@ -30,7 +30,8 @@ impl<S> Core<S> {
                 && let Some(given) = taken.given(membership.id)
                 && let Some(counts) = given.poll_feedback(now)
             {
-                tx.push_bare(joined.feedback, joined.feedback(counts).header(), &[], None);
+                let told = joined.feedback(counts, given.take_failed());
+                tx.push_bare(joined.feedback, told.header(), &[], None);
             }
         }
         self.note_group_timers();

@@ -93,7 +93,7 @@ impl Joined {
     }
 
     /// What the router is told (RT20).
-    pub(super) fn feedback(&self, counts: WorkerCounts) -> Feedback {
-        Feedback { session: self.session, tag: self.tag, secret: self.secret, counts }
+    pub(super) fn feedback(&self, counts: WorkerCounts, failed: u8) -> Feedback {
+        Feedback { session: self.session, tag: self.tag, secret: self.secret, counts, failed }
     }
 }

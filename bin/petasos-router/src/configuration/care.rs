@@ -1,0 +1,42 @@
+//! When workers get less than they would take: the short hold, slow starts, ejection.
+
+use std::time::Duration;
+
+use petasos_router::{Config, Ejection, Hold};
+
+use super::GroupOptions;
+
+/// Fewer failures eject nobody.
+pub(super) fn default_eject_failures() -> u32 {
+    Ejection::default().failures_min
+}
+
+/// The time of a first ejection.
+pub(super) fn default_eject_ms() -> u64 {
+    Ejection::default().time.as_millis() as u64
+}
+
+impl GroupOptions {
+    /// The core's configuration with this, which it checks.
+    pub(super) fn of_care(&self, core: Config) -> Config {
+        let some = |time: Duration| Some(time).filter(|time| !time.is_zero());
+        let hold = some(Duration::from_micros(self.hold_us));
+        let slow_start = some(Duration::from_millis(self.slow_start_ms));
+        let ejection = (self.eject_percent > 0).then(|| {
+            let (time, rest) = (Duration::from_millis(self.eject_ms), Ejection::default());
+            let (failed_percent, failures_min) = (self.eject_percent, self.eject_failures);
+            Ejection { failed_percent, failures_min, time, ..rest }
+        });
+        let hold = hold.map(|time| Hold { time, ..Hold::default() });
+        Config { hold, slow_start, ejection, ..core }
+    }
+
+    /// Whether all of it is the same.
+    pub fn cares_like(&self, other: &GroupOptions) -> bool {
+        let of = |it: &GroupOptions| {
+            let ejection = (it.eject_percent, it.eject_failures, it.eject_ms);
+            (it.hold_us, it.slow_start_ms, ejection)
+        };
+        of(self) == of(other)
+    }
+}
