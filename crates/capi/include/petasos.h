@@ -204,7 +204,8 @@ typedef struct {
 typedef struct {
     // `sizeof(petasos_join_options)`: later versions may have more fields.
     size_t struct_bytes;
-    // The group's routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8.
+    // The group's routers: `router://HOST:PORT[,HOST:PORT…]`, at most 8, or the list of these in
+    // etcd, `router+etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, as of petasos_channel_open.
     const char *target;
     // How many requests each loop takes at a time from each router, at most 4095; 0 means 16. The
     // router's policy may give fewer.
@@ -475,6 +476,11 @@ void petasos_call_free(petasos_call *call);
 // Makes a channel to `petasos://HOST:PORT[,HOST:PORT…]`, `grpc://HOST:PORT[,…]` or `grpcs://…`, or
 // to a group of workers by its routers, `router://HOST:PORT[,HOST:PORT…]`. It connects when the
 // first call needs it. Free it with petasos_channel_free. `options` may be null.
+//
+// Servers may be listed in etcd, `etcd://HOST:PORT[,HOST:PORT…]/PREFIX`, and routers of a group,
+// `router+etcd://…`; `etcds://…` and `router+etcds://…` reach etcd over TLS. The variables
+// `ETCDCTL_CACERT`, `ETCDCTL_CERT`, `ETCDCTL_KEY`, `ETCDCTL_USER` and `ETCDCTL_PASSWORD` of the
+// environment say how, as for etcdctl.
 //
 // # Safety
 // Texts end with zeros; `options` is null or valid; `channel` is writable.

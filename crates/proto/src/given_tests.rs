@@ -124,7 +124,8 @@ fn rt21_holes_are_written_off_after_their_time_and_late_packets_dropped() {
     of.settle(late);
     of.settle(kept);
     assert_eq!(told(&mut of, us(2001)), Some((3, 3, 3)));
-    assert_eq!(of.stats(), &GivenStats { requests: 2, probes: 0, old: 1, written_off: 1 });
+    let stats = GivenStats { requests: 2, old: 1, written_off: 1, ..GivenStats::default() };
+    assert_eq!(of.stats(), &stats);
 }
 
 #[test]

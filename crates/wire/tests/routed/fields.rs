@@ -3,9 +3,10 @@
 use core::net::{IpAddr, SocketAddr};
 
 use petasos_wire::{
-    CLAIM_BYTES_MAX, CLIENTS_MAX, EPOCHS, FIRST_NUMBERS, Feedback, GIVEN_NUMBERS, Given, Header,
-    Kind, PRIORITIES, Packet, REQUEST_NUMBERS, Ready, RoutePolicy, RoutedPacket, RoutingBlock,
-    SESSIONS_MAX, SETTLED_NUMBERS, TAG_MAX, TRANSMISSION_NUMBERS, WorkerBlock, WorkerCounts,
+    CLAIM_BYTES_MAX, CLIENTS_MAX, EPOCHS, FAILED_MAX, FIRST_NUMBERS, Feedback, GIVEN_NUMBERS,
+    Given, Header, Kind, PRIORITIES, Packet, REQUEST_NUMBERS, Ready, RoutePolicy, RoutedPacket,
+    RoutingBlock, SESSIONS_MAX, SETTLED_NUMBERS, TAG_MAX, TRANSMISSION_NUMBERS, WorkerBlock,
+    WorkerCounts,
 };
 use proptest::prelude::*;
 
