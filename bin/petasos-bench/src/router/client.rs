@@ -98,7 +98,6 @@ impl Client {
     /// If nobody can be reached.
     pub fn channel(&self, target: &str) -> Result<Channel, BenchError> {
         let builder = Channel::builder(target).connect_timeout(CONNECT_MAX).timeout(TIMEOUT);
-        // Links are of the measurement alone.
         let builder = builder.security(Security::Plaintext);
         Ok(self.event_loop.block_on(builder.connect())?)
     }

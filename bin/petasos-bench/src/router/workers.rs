@@ -100,9 +100,7 @@ pub fn start(args: &PartArgs) -> Result<Workers, BenchError> {
             tells: args.tells,
         };
         let listen = SocketAddr::new(args.ip, 0).to_string();
-        let server = Server::builder().add(WorkServer::new(worker)).listen(&listen);
-        // Links are of the measurement alone.
-        let mut server = server.security(Security::Plaintext);
+        let mut server = Server::builder().add(WorkServer::new(worker)).listen(&listen);
         if !args.router.is_empty() {
             server = server.join(Join::new(target(&args.router)).bound(args.bound));
         }
@@ -136,6 +134,8 @@ pub fn target(routers: &[SocketAddr]) -> String {
 /// The configuration of a loop that talks to others by sockets only.
 pub fn config(spin_us: u64) -> LoopConfig {
     let mut config = LoopConfig::default();
+    // Networks are of the measurement alone.
+    config.security = Security::Plaintext;
     config.io.local = LocalPolicy::Never;
     config.endpoint.polling = Polling::Adaptive { spin: Duration::from_micros(spin_us) };
     config
