@@ -134,7 +134,7 @@ impl Both {
     fn deliver(&mut self, of_worker: bool, datagram: &[u8]) {
         let source = if of_worker { v4(&self.worker) } else { v4(&self.client) };
         let (by_program, is_passed) = self.program_sends(source, datagram);
-        // The plane decides about policies, priorities and failures, which the program leaves to it.
+        // The program leaves policies, priorities and failures to the plane.
         let is_plain = match of_worker {
             true => datagram.get(18).is_none_or(|byte| byte >> 4 == 0),
             false => datagram.get(24).is_none_or(|byte| *byte == 0),
