@@ -251,6 +251,8 @@ fn an_echo_goes_through_a_router_with_each_plane() {
     }
     let Some(json) = measured("planes", &["--seconds", "2"]) else { return };
     assert_eq!(json["skipped"], Value::Array(Vec::new()), "{json}");
+    let hop = &json["points"][0]["added"]["bare-forwarded"];
+    assert_eq!((&hop["to"], hop["p50_us"].is_number()), (&"bare".into(), true), "{hop}");
     for name in ["udp", "udp-split", "xdp-socket", "xdp"] {
         for point in json["points"].as_array().expect("points") {
             assert!(number(&point["contenders"][name]["ops_per_s"]) > 0.0, "{name}: {point}");

@@ -34,7 +34,10 @@ impl BareTarget {
     /// # Errors
     /// The system's.
     pub fn new(to: SocketAddr, outstanding_max: u32) -> Result<BareTarget, BenchError> {
-        let socket = UdpSocket::bind((LOCALHOST, 0))?;
+        // What is across a link does not reach the loopback address.
+        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let own = if to.ip().is_loopback() { LOCALHOST } else { any };
+        let socket = UdpSocket::bind((own, 0))?;
         socket.set_nonblocking(true)?;
         let (port, descriptor) = (socket.local_addr()?.port(), socket.try_clone()?.into());
         Ok(BareTarget { socket, descriptor, to, port, outstanding_max })
@@ -68,13 +71,13 @@ impl Target for BareTarget {
     }
 }
 
-/// Starts an echo. Returns where it is.
+/// Starts an echo at an address, for who sends from there. Returns where it is.
 ///
 /// # Errors
 /// The system's.
-pub fn echo() -> Result<SocketAddr, BenchError> {
-    start(Duration::ZERO, |datagram| {
-        SocketAddr::new(LOCALHOST, u16::from_ne_bytes([datagram[4], datagram[5]]))
+pub fn echo(ip: IpAddr) -> Result<SocketAddr, BenchError> {
+    start(ip, Duration::ZERO, move |datagram| {
+        SocketAddr::new(ip, u16::from_ne_bytes([datagram[4], datagram[5]]))
     })
 }
 
@@ -84,14 +87,15 @@ pub fn echo() -> Result<SocketAddr, BenchError> {
 /// The system's.
 pub fn forwarder(args: &PartArgs) -> Result<SocketAddr, BenchError> {
     let to = *args.router.first().ok_or("--router names nobody to forward to")?;
-    start(SPIN, move |_| to)
+    start(args.ip, SPIN, move |_| to)
 }
 
 fn start(
+    ip: IpAddr,
     spin: Duration,
     next: impl Fn(&[u8; BYTES]) -> SocketAddr + Send + 'static,
 ) -> Result<SocketAddr, BenchError> {
-    let socket = UdpSocket::bind((LOCALHOST, 0))?;
+    let socket = UdpSocket::bind((ip, 0))?;
     socket.set_nonblocking(true)?;
     let (address, descriptor) = (socket.local_addr()?, OwnedFd::from(socket.try_clone()?));
     std::thread::spawn(move || {
@@ -128,7 +132,7 @@ mod tests {
 
     #[test]
     fn datagrams_come_back_by_way_of_a_forwarder() {
-        let echo = echo().expect("loopback has ports").to_string();
+        let echo = echo(LOCALHOST).expect("loopback has ports").to_string();
         let line = ["part", "forwarder", "--core", "0", "--router", &echo];
         let forwarder = forwarder(&Cli::parse_from(line).part).expect("loopback has ports");
         let mut target = BareTarget::new(forwarder, 4).expect("loopback has ports");

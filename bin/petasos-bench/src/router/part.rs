@@ -37,7 +37,7 @@ pub fn be_part(args: &PartArgs) -> Result<(), BenchError> {
             let pool = pool::tokio(args)?;
             answer(&pool.addresses, || pool.run())
         }
-        PartName::Echo => answer(&[bare::echo()?], || 0),
+        PartName::Echo => answer(&[bare::echo(args.ip)?], || 0),
         PartName::Forwarder => answer(&[bare::forwarder(args)?], || 0),
     }
 }

@@ -7,6 +7,7 @@ use petasos_queueing::Service;
 
 use super::bare::BareTarget;
 use super::client::{Asked, Client, http};
+use super::link::Link;
 use super::operator::Operator;
 use super::part_args::PartName;
 use super::plane::Plane;
@@ -41,6 +42,9 @@ pub enum Kind {
     Bare {
         is_forwarded: bool,
     },
+    /// The same by way of a forwarder that is at the other end of a link, as routers with a plane
+    /// are.
+    BareAcross,
 }
 
 /// What workers are like.
@@ -74,6 +78,8 @@ pub struct Side<'a> {
     workers: Process,
     addresses: Vec<SocketAddr>,
     router: Option<Router>,
+    /// Of a forwarder that is at its other end.
+    _link: Option<Link>,
 }
 
 impl Setup {
@@ -102,7 +108,7 @@ impl Kind {
             Kind::Direct | Kind::Router(_) | Kind::Plane(_) => PartName::Workers,
             Kind::OneQueue(part) => part,
             Kind::Http | Kind::HttpAtRandom | Kind::Proxy(_) => PartName::Http,
-            Kind::Bare { .. } => PartName::Echo,
+            Kind::Bare { .. } | Kind::BareAcross => PartName::Echo,
         }
     }
 }
@@ -132,10 +138,17 @@ impl<'a> Side<'a> {
             (Kind::Plane(plane), _) => Some(Router::by(plane, PLANES_POLICY, setup.router)?),
             _ => None,
         };
-        let ip = router.as_ref().map_or(Ipv4Addr::LOCALHOST.into(), Router::members_ip);
-        Side::start_with(kind, client, router, |routers| {
+        let link = (kind == Kind::BareAcross).then(Link::new).transpose()?;
+        let near = router.as_ref().map(Router::members_ip).or(link.as_ref().map(Link::near));
+        let ip = near.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        let side = Side::start_with(kind, client, router, |routers| {
             part(kind.part(), setup.core, &setup.options(ip), routers)
-        })
+        })?;
+        let Some(link) = link else { return Ok(side) };
+        let options = [("--ip", link.far().to_string())];
+        let (forwarder, at) =
+            link.at_router(|| part(PartName::Forwarder, ROUTER_CORE, &options, &side.addresses))?;
+        Ok(Side { forwarder: Some((forwarder, at[0])), _link: Some(link), ..side })
     }
 
     /// Starts a contender's other processes: its workers, which are told of the router, and who
@@ -162,7 +175,7 @@ impl<'a> Side<'a> {
             }
             _ => None,
         };
-        Ok(Side { client, kind, proxy, forwarder, workers, addresses, router })
+        Ok(Side { client, kind, proxy, forwarder, workers, addresses, router, _link: None })
     }
 
     /// Whom its client calls.
@@ -171,7 +184,7 @@ impl<'a> Side<'a> {
         match (self.kind, &self.proxy, &self.router) {
             (_, Some(proxy), _) => Reach::Http(vec![proxy.address]),
             (_, _, Some(router)) => Reach::Group(router.address),
-            (Kind::Bare { .. }, ..) => {
+            (Kind::Bare { .. } | Kind::BareAcross, ..) => {
                 Reach::Bare(self.forwarder.as_ref().map_or(first, |(_, at)| *at))
             }
             (Kind::Http | Kind::OneQueue(PartName::Pool), ..) => Reach::Http(vec![first]),

@@ -74,6 +74,8 @@ const fn plane(name: &'static str, plane: Plane) -> Contender {
 }
 
 const PLANES: &[Contender] = &[
+    Contender { name: "bare", kind: Kind::Bare { is_forwarded: false } },
+    Contender { name: "bare-forwarded", kind: Kind::BareAcross },
     DIRECT,
     plane("udp", Plane::Udp),
     plane("udp-split", Plane::UdpSplit),
@@ -140,7 +142,7 @@ impl Setting {
             title: "Planes: echo of 8 B",
             contenders: PLANES,
             note: "Client and workers share a core, where one sleeps while the other works. Each \
-                   router has the other core, and a link of its own (veth, on which the program \
+                   router, and the forwarder of bare datagrams, has the other core, and a link of its own (veth, on which the program \
                    runs in the kernel's generic mode, and gets packets one by one); direct calls \
                    cross none.",
             ..Setting::figure_5(args)
