@@ -25,6 +25,7 @@ mod callers;
 mod ejected;
 mod ends;
 mod gated;
+mod listed;
 mod priority;
 mod routed;
 #[cfg(feature = "tls")]
