@@ -11,6 +11,8 @@ mod servers {
 mod support;
 #[path = "../../../crates/petasos/tests/servers/until.rs"]
 mod until;
+#[path = "ctl_router/worked.rs"]
+mod worked;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -210,8 +210,8 @@ typedef struct {
     // How many requests each loop takes at a time from each router, at most 4095; 0 means 16. The
     // router's policy may give fewer.
     uint16_t bound;
-    // The part of the requests that each loop gets, compared with that of other workers; 0 means
-    // 100.
+    // The part of the requests that each loop gets, in percent of what a worker of full weight
+    // gets, at most 100; 0 means 100.
     uint16_t weight;
     // Joins as primary, for calls that are routed to that one.
     bool is_primary;

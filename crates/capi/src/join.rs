@@ -22,8 +22,8 @@ pub struct petasos_join_options {
     /// How many requests each loop takes at a time from each router, at most 4095; 0 means 16. The
     /// router's policy may give fewer.
     pub bound: u16,
-    /// The part of the requests that each loop gets, compared with that of other workers; 0 means
-    /// 100.
+    /// The part of the requests that each loop gets, in percent of what a worker of full weight
+    /// gets, at most 100; 0 means 100.
     pub weight: u16,
     /// Joins as primary, for calls that are routed to that one.
     pub is_primary: bool,

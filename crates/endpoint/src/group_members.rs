@@ -64,7 +64,8 @@ pub struct ServeConfig {
     /// ([`IdleBound`](petasos_proto::IdleBound)). An endpoint has one such number for all of its
     /// groups.
     pub idle_threads: Option<u16>,
-    /// The part of the requests, compared with that of other workers.
+    /// The part of the requests, in percent of what a worker of full weight gets: 1 to 100. More
+    /// counts as 100, and 0 as 1.
     pub weight: u16,
     /// Whether to join as primary (RT5).
     pub is_primary: bool,

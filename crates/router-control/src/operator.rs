@@ -77,11 +77,19 @@ impl Operator {
         change: WorkerChange,
         tell: impl FnOnce(bool) + Send + 'static,
     ) {
-        self.operate(move |Operated { plane, overrides, .. }| {
-            tell(match change {
-                WorkerChange::Drain(is_draining) => overrides.drain(plane, worker, is_draining),
-                WorkerChange::Weight(weight) => overrides.weigh(plane, worker, weight),
-            });
+        let operator = self.clone();
+        self.operate(move |Operated { plane, overrides, .. }| match change {
+            WorkerChange::Weight(weight) => tell(overrides.weigh(plane, worker, weight)),
+            WorkerChange::Drain(is_draining) => {
+                let is_there = overrides.drain(plane, worker, is_draining);
+                // The other thread says where streams are placed.
+                operator.ask(move |group| {
+                    if is_there {
+                        group.set_drained(worker, is_draining);
+                    }
+                    tell(is_there);
+                });
+            }
         });
     }
 

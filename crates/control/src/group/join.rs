@@ -27,7 +27,7 @@ pub struct JoinParams {
     pub payload_bytes_max: u16,
     /// *n*: how many requests it takes at a time, at most [`CREDITS_MAX`].
     pub bound: u16,
-    /// Its part of the requests, compared with that of the others. 100 is usual.
+    /// Its part of the requests, in percent of what a worker of full weight gets: 1 to 100.
     pub weight: u16,
     /// Whether it joins as primary.
     pub is_primary: bool,

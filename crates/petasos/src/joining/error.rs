@@ -20,6 +20,9 @@ pub enum StartError {
     /// A worker of a group would take no requests, or have no thread for them. The program's fault.
     #[error("a server that joins a group takes at least one request at a time, on one thread")]
     JoinBound,
+    /// A worker's weight is more than a full one's, or nothing. The program's fault.
+    #[error("a worker's weight is 1 to 100, in percent of a full one's part, and not {0}")]
+    JoinWeight(u16),
     /// The server joins a group, but routers cannot dial it to learn of its services: it does not
     /// listen, or only the managed service of its host is dialled. The program's fault.
     #[error("a server that joins a group listens itself, so that the group's routers can dial it")]

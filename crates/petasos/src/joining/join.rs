@@ -60,8 +60,9 @@ impl Join {
         self
     }
 
-    /// Sets the part of the requests that each loop gets, compared with that of other workers, for
-    /// which 100 is usual.
+    /// Sets the part of the requests that each loop gets, in percent of what a worker of full
+    /// weight gets: 1 to 100, which is the default. If one worker is to get three times as much as
+    /// the others, these have the weight 33.
     pub fn weight(mut self, weight: u16) -> Join {
         self.weight = weight;
         self
@@ -77,6 +78,10 @@ impl Join {
     pub(crate) fn look_up(&mut self) -> Result<(Routers, Vec<SocketAddr>), StartError> {
         if self.bound == 0 || self.idle_threads == Some(0) {
             return Err(StartError::JoinBound);
+        }
+        // More would count as 100 at the router, and 0 as 1.
+        if !(1..=100).contains(&self.weight) {
+            return Err(StartError::JoinWeight(self.weight));
         }
         let routers = match self.resolver.take() {
             Some(resolver) => Routers::Resolved(resolver),

@@ -76,6 +76,10 @@ fn servers_that_cannot_join_do_not_start() {
     assert!(matches!(idle, Err(StartError::JoinBound)), "{idle:?}");
     let idle = server().listen("127.0.0.1:0").join(Join::new(group).by_idle_time(0)).start();
     assert!(matches!(idle, Err(StartError::JoinBound)), "{idle:?}");
+    for weight in [0, 101, 300] {
+        let weighed = server().listen("127.0.0.1:0").join(Join::new(group).weight(weight)).start();
+        assert!(matches!(weighed, Err(StartError::JoinWeight(it)) if it == weight), "{weighed:?}");
+    }
     let wrong = server().listen("127.0.0.1:0").join("petasos://127.0.0.1:7000").start();
     assert!(matches!(wrong, Err(StartError::Group(_))), "{wrong:?}");
 }

@@ -21,11 +21,16 @@ mod versions;
 mod threads;
 
 mod again;
+mod callers;
 mod ejected;
 mod ends;
+mod gated;
+mod listed;
+mod priority;
 mod routed;
 #[cfg(feature = "tls")]
 mod sealed;
 mod streams;
 mod tampered;
 mod upgrade;
+mod workers;

@@ -159,6 +159,33 @@ fn rt5_a_call_chooses_any_worker_the_primary_or_by_key() {
     assert_eq!(HashSet::from_iter(first), HashSet::from(all), "keys are spread");
 }
 
+/// How many of so many calls are answered by a worker of full weight, beside one of a third of it.
+fn answered_by_the_heavier(policy: &str, calls: usize) -> usize {
+    let router = Router::bounded(policy);
+    let join = || Join::new(router.target()).bound(4095);
+    let _servers = [numbered(0, join()), numbered(1, join().weight(33))];
+    let workers = || router.snapshot().workers;
+    // A router gives nothing to who has just joined.
+    until(|| workers().iter().filter(|worker| worker.state.limit > 0).count() == 2);
+    let mut weights: Vec<_> = workers().iter().map(|worker| worker.state.weight).collect();
+    weights.sort_unstable();
+    assert_eq!(weights, [33, 100]);
+    let client = GreeterClient::new(connect(&router.target()));
+    let answers = (0..calls).map(|_| who(&client, Routing::default()));
+    answers.filter(|who| who == "hello, 0").count()
+}
+
+#[test]
+fn workers_get_requests_by_the_weights_that_they_join_with() {
+    // 301, but for calls that are sent again because no answer comes soon; with equal weights 200.
+    let in_turn = answered_by_the_heavier("rr", 400);
+    assert!((260..=340).contains(&in_turn), "{in_turn} of 400");
+    // 451 on average. By Hoeffding's bound, one run in 10^11 is further than 90 from that. With
+    // equal weights 300 on average, with a standard deviation of 12.
+    let at_random = answered_by_the_heavier("random", 600);
+    assert!((361..=541).contains(&at_random), "{at_random} of 600");
+}
+
 #[test]
 fn calls_from_a_loop_are_routed_as_well() {
     let service = Service::default();

@@ -7,7 +7,7 @@ use petasos_endpoint::TlsConfig;
 use petasos_endpoint::{Node, NodeConfig};
 use petasos_netio::PacketIo;
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_router_control::{Active, GroupSettings, GroupSnapshot, RouterService};
+use petasos_router_control::{Active, ClientSnapshot, GroupSettings, GroupSnapshot, RouterService};
 
 /// A router. Its clients and workers attach and join at `address`.
 pub struct Router {
@@ -28,7 +28,7 @@ impl Router {
         Router::with(GroupSettings { active, ..GroupSettings::default() })
     }
 
-    /// One that gives at most this number of requests to a worker.
+    /// One with this policy, which may say how many requests a worker gets at a time.
     pub fn bounded(policy: &str) -> Router {
         let mut settings = GroupSettings::default();
         settings.plane.core.policy = policy.parse().expect("it is a policy");
@@ -100,6 +100,16 @@ impl Router {
         self.service.operator().snapshot(move |now| {
             // Nobody waits any more if the test has failed.
             let _ = tell.send(now);
+        });
+        told.recv().expect("the router runs")
+    }
+
+    /// At most 1000 of its clients.
+    pub fn clients(&self) -> Vec<ClientSnapshot> {
+        let (tell, told) = std::sync::mpsc::channel();
+        self.service.operator().clients((None, 1000), move |clients, _has_more| {
+            // As above.
+            let _ = tell.send(clients);
         });
         told.recv().expect("the router runs")
     }

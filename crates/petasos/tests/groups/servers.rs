@@ -41,7 +41,11 @@ pub fn join(service: &Service, router: &Router) -> Server {
 }
 
 pub fn builder(service: &Service, router: &Router) -> ServerBuilder {
-    direct::builder(service).join(router.target())
+    builder_with(service, Join::new(router.target()))
+}
+
+pub fn builder_with(service: &Service, join: Join) -> ServerBuilder {
+    direct::builder(service).join(join)
 }
 
 /// Waits until a group has a worker.

@@ -20,7 +20,7 @@ mod places;
 mod workers;
 
 use core::time::Duration;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -158,6 +158,8 @@ pub(crate) struct Group {
     primary: Option<WorkerId>,
     /// The worker that a client was placed at last.
     placed_last: u16,
+    /// Workers that an operator has drained. A number that may be another worker's is forgotten.
+    drained: BTreeSet<u16>,
     epochs: Epochs,
     /// Of a sealed group.
     secrets: Option<Secrets>,
@@ -206,6 +208,7 @@ impl Group {
             worker_highest: 0,
             primary: None,
             placed_last: 0,
+            drained: BTreeSet::new(),
             admit: VecDeque::new(),
             epochs,
             secrets,

@@ -47,9 +47,20 @@ impl Group {
         Ok(PlaceGrant { worker, address })
     }
 
-    /// Workers whose connections stand and that clients can dial, by number.
+    /// An operator has drained a worker: nobody is placed there; or lets it have callers again.
+    pub(crate) fn set_drained(&mut self, number: u16, is_drained: bool) {
+        // It may have been freed meanwhile.
+        if is_drained && self.worker_keys.values().any(|known| *known == number) {
+            self.drained.insert(number);
+        } else {
+            self.drained.remove(&number);
+        }
+    }
+
+    /// Workers whose connections stand, that clients can dial, and that are not drained, by number.
     fn placeable(&self) -> Vec<(u16, SocketAddr)> {
         let workers = self.workers.iter().filter(|(_, worker)| worker.link.is_some());
+        let workers = workers.filter(|(number, _)| !self.drained.contains(number));
         workers.filter_map(|(number, worker)| Some((*number, worker.dial?))).collect()
     }
 }

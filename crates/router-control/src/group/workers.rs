@@ -261,6 +261,7 @@ impl Group {
             self.worker_keys.remove(key);
         }
         self.free_workers.push_back(number);
+        self.drained.remove(&number);
         self.command(PlaneCommand::Forget(number));
     }
 

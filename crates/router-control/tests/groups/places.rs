@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::slice::from_mut;
 
 use petasos_endpoint::{GroupId, Routing, ServedGroupId, SessionError};
-use petasos_router_control::GroupSettings;
+use petasos_router_control::{GroupSettings, WorkerChange};
 
+use crate::operate::{change, snapshot};
 use crate::world::{LOCALHOST, Member, Router, client, until, worker_that};
 
 /// The address at which a worker with this dial port is dialled.
@@ -97,4 +98,29 @@ fn rt37_without_a_worker_that_can_be_dialled_nobody_is_placed() {
     let only = dialled(4001);
     assert_eq!(place(&mut client, &Routing::default(), None), Ok(only));
     assert_eq!(place(&mut client, &Routing::default(), Some(only)), Ok(only));
+}
+
+#[test]
+fn rt37_nobody_is_placed_where_an_operator_has_drained() {
+    let (router, _workers, mut client) = group(&[Some(4001), Some(4002)]);
+    let operator = router.service.operator();
+    let numbers: Vec<_> = snapshot(&operator).workers.iter().map(|worker| worker.worker).collect();
+    let drain = |number: u16, is_draining| {
+        assert!(change(&operator, number, WorkerChange::Drain(is_draining)), "it is a member");
+    };
+    let mut named = || {
+        let named = (0..4).map(|_| place(&mut client, &Routing::default(), None));
+        named.collect::<Result<HashSet<_>, _>>()
+    };
+    let all = HashSet::from([4001, 4002].map(dialled));
+    assert_eq!(named(), Ok(all.clone()));
+    drain(numbers[0], true);
+    let left = named().expect("the other one is there");
+    assert_eq!(left.len(), 1, "{left:?}");
+    drain(numbers[1], true);
+    assert_eq!(named(), Err(SessionError::NoWorker));
+    drain(numbers[0], false);
+    assert_eq!(named().expect("it is there again"), &all - &left);
+    drain(numbers[1], false);
+    assert_eq!(named(), Ok(all));
 }

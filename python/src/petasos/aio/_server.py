@@ -68,10 +68,11 @@ class Server:
         """Joins a group of workers, `router://HOST:PORT[,HOST:PORT…]`: its routers give it calls.
 
         They dial the server, so it listens as well. Each of its loops takes up to `bound` calls at
-        a time from each router, 1 to 4095. `weight` is its part of the calls, compared with that of
-        other workers. The `primary` is for calls that are routed to that one.
+        a time from each router, 1 to 4095. `weight` is its part of the calls, in percent of what a
+        worker of full weight gets, 1 to 100. The `primary` is for calls that are routed to that
+        one.
         """
-        if not (1 <= bound <= 4095 and 1 <= weight <= 65535):
+        if not (1 <= bound <= 4095 and 1 <= weight <= 100):
             raise ValueError(f"bound {bound}, weight {weight}: too small, or too great")
         options = JoinOptions(sizeof(JoinOptions), target.encode(), bound, weight, primary)
         self._joins.append(options)
