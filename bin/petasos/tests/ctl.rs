@@ -1,6 +1,10 @@
 //! `petasos ctl` against a real `petasosd`.
 
+#[path = "../../petasosd/tests/objects/mod.rs"]
+mod objects;
 mod support;
+#[path = "ctl/tables.rs"]
+mod tables;
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -36,6 +40,10 @@ fn program() -> PathBuf {
 
 impl Daemon {
     fn start(name: &str, policies: &str) -> Daemon {
+        Daemon::start_more(name, policies, &[])
+    }
+
+    fn start_more(name: &str, policies: &str, more: &[&str]) -> Daemon {
         let folder =
             std::env::temp_dir().join(format!("petasos-ctl-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder can be made");
@@ -43,6 +51,7 @@ impl Daemon {
         let mut command = Command::new(program());
         command.arg("--socket").arg(folder.join("socket"));
         command.arg("--policies").arg(folder.join("policies.json")).stderr(Stdio::null());
+        command.args(more);
         let child = command.spawn().expect("the program was just built");
         let mut daemon = Daemon { folder, child };
         for _ in 0..3000 {

@@ -10,6 +10,7 @@
 //! - A change that fails in one of its steps leaves all as it was ([`change::change`]).
 
 mod budgets;
+mod carried;
 pub mod change;
 mod error;
 mod in_force;
@@ -30,6 +31,7 @@ use petasos::grpc::Refusals;
 use petasos_engine::{Application as Number, Policy};
 use petasos_service::{Application, Gone, HubId, Schemas};
 
+use carried::Awaited;
 use kept::Kept;
 
 use crate::configuration::{Live, Whole};
@@ -83,6 +85,8 @@ pub struct Control {
     file: Option<String>,
     /// Who keeps schemas on disk, if they are kept.
     pub keeper: Option<Keeper>,
+    /// Applications of the process before this one that had engines of their own.
+    awaited: Vec<Awaited>,
     /// What engines take.
     pub meter: Meter,
     /// What carries packets between hosts, if calls leave this one or come in.

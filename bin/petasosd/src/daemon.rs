@@ -24,6 +24,7 @@ use crate::common::Common;
 use crate::control::{Control, World};
 use crate::member::{GROW_BYTES, Heaps, Member};
 use crate::names::Judged;
+use crate::ports::owner;
 use crate::processor::Allowance;
 use crate::quotas::Quota;
 use crate::runtime::set::RuntimeSet;
@@ -99,6 +100,18 @@ impl Daemon {
     /// Begins with schemas that are known. To be called before anybody attaches.
     pub fn know(&mut self, schemas: Schemas) {
         *self.common.host.schemas() = schemas;
+    }
+
+    /// Lets policies go on from what those of the process before this one have counted, if this one
+    /// takes over. To be called before anybody attaches, and before it is open. What cannot go on
+    /// begins anew.
+    pub fn go_on(&mut self) {
+        let Some(predecessor) = &mut self.takeover.predecessor else { return };
+        let states = predecessor.take_states();
+        let gone_on = states.and_then(|text| self.control.go_on(&text, &self.common.host));
+        if let Err(why) = gone_on {
+            eprintln!("petasosd: all policies begin anew, without their states: {why}");
+        }
     }
 
     /// Adds a runtime: shared, or for the applications of a name.
@@ -287,6 +300,8 @@ impl Daemon {
         let of_name = self.control.quotas.of(&name);
         let (terms, Quota { limits: quota, processor, .. }) = (of_name.terms(), of_name);
         let (moving, to) = self.runtimes.awaited(&applicant);
+        let comes_over = applicant.hello().may_be_moving() && moving.is_empty();
+        let comes_from = Some(owner(who)).filter(|_| comes_over);
         let mut attached = match applicant.accept(&terms) {
             Ok(attached) => attached,
             Err(error) => return eprintln!("petasosd: `{name}` cannot attach: {error}"),
@@ -310,8 +325,9 @@ impl Daemon {
         if judged == Judged::Proved {
             application.prove_name();
         }
-        for (place, policy) in self.control.policies().of(&name).enumerate() {
-            if let Err(error) = application.attach(place, policy) {
+        let engines = self.control.engines_for(&name, comes_from);
+        for (place, (policy, left)) in engines.into_iter().enumerate() {
+            if let Err(error) = application.attach_again(place, policy, &left) {
                 // Without its policies an application makes no calls.
                 eprintln!("petasosd: `{name}` is refused: {error}");
                 return;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use petasos_admin::CONFIGURATION_BYTES_MAX;
-use petasos_engine::{Absent, Policy, PolicyError, PolicyKind, State, Without};
+use petasos_engine::{Absent, ClockShift, Left, Policy, PolicyError, PolicyKind, State, Without};
 use thiserror::Error;
 
 use crate::plugins::{Plugin, Plugins};
@@ -137,6 +137,32 @@ impl Made {
     pub fn anew_by(&self, kind: Kind, configuration: Option<&str>) -> Result<Made, MakeError> {
         let configuration = configuration.unwrap_or(&self.configuration);
         Made::of(kind, configuration, Some(&self.policy.state()))
+    }
+
+    /// Makes the same policy so that it goes on from a state of another process, whose clock this
+    /// process' is ahead of. Of a plug-in, that takes time.
+    ///
+    /// # Errors
+    /// See [`MakeError`].
+    pub fn going_on(&self, state: State, clock: ClockShift) -> Result<Made, MakeError> {
+        let state = self.kind.policy_kind().carried(state, clock)?;
+        Made::of(self.kind.clone(), &self.configuration, Some(&state))
+    }
+
+    /// Whether engines of another process go on from what its engines have of their own.
+    pub fn carries_engines(&self) -> bool {
+        self.kind.policy_kind().carries_engines()
+    }
+
+    /// From what an engine of it goes on, of what one of another process has left.
+    ///
+    /// # Errors
+    /// [`PolicyError::State`].
+    pub fn engine_going_on(&self, state: State, clock: ClockShift) -> Result<Left, PolicyError> {
+        let state = self.kind.policy_kind().carried_engine(state, clock)?;
+        // Tried: the application that attaches then gets its engines in any case.
+        self.policy.engine(Some(&state))?;
+        Ok(Left::from(state))
     }
 
     fn of(kind: Kind, configuration: &str, state: Option<&State>) -> Result<Made, MakeError> {

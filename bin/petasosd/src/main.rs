@@ -115,6 +115,7 @@ fn run(configuration: Configuration, arguments: Vec<OsString>) -> Result<(), Str
     control.packets = Some(transport.carried()).filter(|_| is_open);
     let mut daemon = Daemon::new(listener, (control, desk), takeover, times)?;
     daemon.know(schemas);
+    daemon.go_on();
     add_runtimes(&mut daemon, options)?;
     if is_open {
         daemon.open(transport, listeners)?;

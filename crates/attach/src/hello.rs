@@ -165,6 +165,11 @@ impl Hello {
         self.versions.newest >= MOVING_VERSION
     }
 
+    /// Whether the application moves, as far as it can say so.
+    pub fn may_be_moving(&self) -> bool {
+        self.is_moving || !self.tells_moving()
+    }
+
     /// The versions that a hello's body offers, which any version can read.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ pub use items::Finished;
 pub use petasos_base::{Rng, SharedHistogram, Time, log_linear_quantile, sync};
 pub use petasos_call::{Code, Metadata, MetadataError, RETRY_PUSHBACK, Status, TraceContext};
 pub use policy::{Policy, PolicyKind};
-pub use state::{PolicyError, State, Version};
+pub use state::{ClockShift, PolicyError, State, Version};
 pub use work::{Declare, Decompose, Work};
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::{Engine, PolicyError, State, Version};
+use crate::{ClockShift, Engine, PolicyError, State, Version};
 
 /// A kind of policy: what makes policies.
 pub trait PolicyKind: Sync {
@@ -18,6 +18,33 @@ pub trait PolicyKind: Sync {
         configuration: &str,
         state: Option<&State>,
     ) -> Result<Box<dyn Policy>, PolicyError>;
+
+    /// E5: from what a policy of this process goes on, of what one of another process has left.
+    /// Numbers of applications, peers and methods mean the same in both; times do not, so a kind
+    /// that has times in its states moves them. It leaves out what is the other process' alone.
+    ///
+    /// # Errors
+    /// [`PolicyError::State`].
+    fn carried(&self, state: State, clock: ClockShift) -> Result<State, PolicyError> {
+        let _ = clock;
+        Ok(state)
+    }
+
+    /// E7: whether what engines have of their own is more than calls under way, so that engines of
+    /// another process go on from it.
+    fn carries_engines(&self) -> bool {
+        false
+    }
+
+    /// Like [`PolicyKind::carried`], of what an engine has left. Calls that it names are not those
+    /// of this process.
+    ///
+    /// # Errors
+    /// [`PolicyError::State`].
+    fn carried_engine(&self, state: State, clock: ClockShift) -> Result<State, PolicyError> {
+        let _ = clock;
+        Ok(state)
+    }
 }
 
 impl dyn PolicyKind {

@@ -55,6 +55,22 @@ impl State {
     }
 }
 
+/// How far the clock of this process is ahead of that of another one, whose states go on here
+/// ([`PolicyKind::carried`](crate::PolicyKind::carried)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockShift {
+    /// Negative if it is behind.
+    pub ahead_ns: i64,
+}
+
+impl ClockShift {
+    /// By this clock, a time that the other one told, in nanoseconds. 0 says that there is none,
+    /// and stays.
+    pub fn of(self, nanos: u64) -> u64 {
+        if nanos == 0 { 0 } else { nanos.saturating_add_signed(self.ahead_ns).max(1) }
+    }
+}
+
 /// A policy that cannot be made. Nothing was changed. The operator's fault; a retry fails again.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

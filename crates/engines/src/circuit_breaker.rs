@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
-    CallId, Code, Decompose, Engine, Item, Policy, PolicyError, PolicyKind, State, Status, Version,
-    Work,
+    CallId, ClockShift, Code, Decompose, Engine, Item, Policy, PolicyError, PolicyKind, State,
+    Status, Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -122,6 +122,13 @@ impl PolicyKind for CircuitBreaker {
         configuration.check(kind)?;
         let contents: Contents = config::contents(state, VERSION)?;
         Ok(Box::new(Breakers(Arc::new(Shared::new(&configuration, &contents)))))
+    }
+
+    fn carried(&self, state: State, clock: ClockShift) -> Result<State, PolicyError> {
+        let mut contents: Contents = state.read(VERSION)?;
+        let breakers = contents.breakers.iter_mut().map(|(_, entry)| entry);
+        breakers.chain([&mut contents.rest]).for_each(|entry| entry.carry(clock));
+        Ok(State::new(VERSION, &contents))
     }
 }
 

@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
-    Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId, Policy,
-    PolicyError, PolicyKind, Runtime, State, Time, Version, Work,
+    ClockShift, Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId,
+    Policy, PolicyError, PolicyKind, Runtime, State, Time, Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -105,6 +105,16 @@ impl PolicyKind for Qos {
         configuration.check(kind)?;
         let contents: Contents = config::contents(state, VERSION)?;
         Ok(Box::new(Ordered(Arc::new(Shared::new(configuration, &contents)))))
+    }
+
+    fn carries_engines(&self) -> bool {
+        true
+    }
+
+    fn carried_engine(&self, state: State, clock: ClockShift) -> Result<State, PolicyError> {
+        let EngineContents { full_at_ns, .. } = state.read(VERSION)?;
+        let full_at_ns = full_at_ns.map(|full_at_ns| clock.of(full_at_ns));
+        Ok(State::new(VERSION, &EngineContents { full_at_ns, ..EngineContents::default() }))
     }
 }
 

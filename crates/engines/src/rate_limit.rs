@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
-    Decompose, Direction, Engine, Item, ItemKind, Policy, PolicyError, PolicyKind, State, Status,
-    Time, Version, Work,
+    ClockShift, Decompose, Direction, Engine, Item, ItemKind, Policy, PolicyError, PolicyKind,
+    State, Status, Time, Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -108,6 +108,14 @@ impl PolicyKind for RateLimit {
         within(kind, "keys_max", &configuration.keys_max, config::KEYS)?;
         let contents: Contents = config::contents(state, VERSION)?;
         Ok(Box::new(Limits(Arc::new(Shared::new(&configuration, &contents)))))
+    }
+
+    fn carried(&self, state: State, clock: ClockShift) -> Result<State, PolicyError> {
+        let mut contents: Contents = state.read(VERSION)?;
+        let buckets = contents.buckets.iter_mut().map(|(_, full_at_ns)| full_at_ns);
+        let all = buckets.chain([&mut contents.rest]);
+        all.for_each(|full_at_ns| *full_at_ns = clock.of(*full_at_ns));
+        Ok(State::new(VERSION, &contents))
     }
 }
 

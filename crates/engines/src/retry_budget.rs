@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use petasos_engine::sync::{AtomicU64, Ordering};
 use petasos_engine::{
-    Decompose, Direction, Engine, Item, ItemKind, Policy, PolicyError, PolicyKind, RETRY_PUSHBACK,
-    State, Status, Time, Version, Work,
+    ClockShift, Decompose, Direction, Engine, Item, ItemKind, Policy, PolicyError, PolicyKind,
+    RETRY_PUSHBACK, State, Status, Time, Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -133,6 +133,14 @@ impl PolicyKind for RetryBudget {
         within(kind, "keys_max", &configuration.keys_max, config::KEYS)?;
         let contents: Contents = config::contents(state, VERSION)?;
         Ok(Box::new(Budgets(Arc::new(Shared::new(&configuration, &contents)))))
+    }
+
+    fn carried(&self, state: State, clock: ClockShift) -> Result<State, PolicyError> {
+        let mut contents: Contents = state.read(VERSION)?;
+        let budgets = contents.budgets.iter_mut().map(|(_, entry)| entry);
+        let all = budgets.chain([&mut contents.rest]);
+        all.for_each(|entry| entry.full_at_ns = clock.of(entry.full_at_ns));
+        Ok(State::new(VERSION, &contents))
     }
 }
 

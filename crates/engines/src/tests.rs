@@ -1,4 +1,5 @@
 mod access;
+mod carried;
 mod circuit_breaker;
 mod faults;
 mod hold;

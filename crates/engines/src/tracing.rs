@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use petasos_engine::{
-    CallId, Code, Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind, MethodId,
-    Policy, PolicyError, PolicyKind, Rng, State, Status, TraceContext, Version, Work,
+    CallId, ClockShift, Code, Declare, Decompose, Direction, Engine, FieldError, Item, ItemKind,
+    MethodId, Policy, PolicyError, PolicyKind, Rng, State, Status, TraceContext, Version, Work,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ const VERSION: Version = Version { kind: "tracing", version: 1 };
 const KEY: &str = "traceparent";
 /// The flag of a trace that is recorded.
 const SAMPLED: u8 = 1;
+/// More spans than there ever are.
+const FINISHED_MAX: u64 = 1 << 60;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,7 +90,8 @@ impl Kept {
     fn of(contents: Contents) -> Kept {
         let mut kept = Kept::default();
         contents.spans.into_iter().for_each(|span| kept.push(span));
-        Kept { finished: contents.finished, ..kept }
+        // A state may come from another process: what is counted on has room.
+        Kept { finished: contents.finished.min(FINISHED_MAX), ..kept }
     }
 
     fn push(&mut self, span: Span) {
@@ -149,6 +152,13 @@ impl PolicyKind for Tracing {
         };
         shared.finish(&mut Vec::new());
         Ok(Box::new(Traced(Arc::new(shared))))
+    }
+
+    /// Spans that have ended stay with the process that has recorded them: it is that one which
+    /// sends them to the collector.
+    fn carried(&self, state: State, _: ClockShift) -> Result<State, PolicyError> {
+        let Contents { finished, .. } = state.read(VERSION)?;
+        Ok(State::new(VERSION, &Contents { finished, ..Contents::default() }))
     }
 }
 

@@ -160,7 +160,8 @@ typedef struct petasos_plugin_table {
   /* Calls of a method will come. Other results than PETASOS_OK refuse it. May be null. */
   int32_t (*engine_method)(void *engine, uint64_t token, uint32_t method, petasos_bytes name);
   uint32_t (*engine_item)(void *engine, const petasos_item *item);
-  /* Says the engine's state, a JSON text, or nothing: `engine_destroy` follows. May be null. */
+  /* Says the engine's state, a JSON text, or nothing: `engine_destroy` follows. May be null. An
+     engine of another process may go on from it, which has other calls and another clock. */
   void (*engine_decompose)(void *engine, uint64_t token);
   void (*engine_destroy)(void *engine);
 } petasos_plugin_table;

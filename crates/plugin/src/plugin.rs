@@ -68,6 +68,11 @@ impl PolicyKind for Plugin {
         self.kind.version()
     }
 
+    /// Nobody knows what is in their states, and modules have no others.
+    fn carries_engines(&self) -> bool {
+        true
+    }
+
     /// Tries the configuration in a child process, and waits for it.
     fn make(
         &self,

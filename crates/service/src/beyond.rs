@@ -18,6 +18,7 @@ use crate::carrier::{Carrier, Queued, tell};
 use crate::copies::Copies;
 use crate::host::{Exports, HubId};
 use crate::passing::Passing;
+use crate::peers::CALLERS_FIRST;
 use crate::remote_calls::{Names, RemoteCall, RemoteCalls};
 use crate::routes::Routes;
 use crate::{Binding, BoundMethod};
@@ -249,7 +250,9 @@ pub(crate) struct Remote {
     /// What the transport is to do, and what the crossing is.
     pub(crate) queues: [VecDeque<Queued>; 2],
     /// By the peer's name.
-    pub(crate) peers: HashMap<Arc<str>, u32>,
+    peers: HashMap<Arc<str>, u32>,
+    /// The number of the next one.
+    next_peer: u32,
     /// Which applications serve, as of [`Remote::known_changes`].
     pub(crate) exports: Exports,
     pub(crate) known_changes: u64,
@@ -268,6 +271,7 @@ impl Remote {
             passing: Passing::default(),
             queues: Default::default(),
             peers: HashMap::new(),
+            next_peer: CALLERS_FIRST,
             exports: Exports::new(),
             known_changes: u64::MAX,
             routes: Routes::default(),
@@ -452,16 +456,24 @@ impl Remote {
 
     /// The number of a peer, and its name if the number is new. Those that are too many share one.
     pub(crate) fn peer(&mut self, name: &str) -> (Peer, Option<Arc<str>>) {
-        const FIRST: u32 = 1 << 31;
         if let Some(number) = self.peers.get(name) {
             return (Peer(*number), None);
         }
-        if self.peers.len() >= self.limits.peers_max {
+        if self.peers.len() >= self.limits.peers_max || self.next_peer == u32::MAX {
             return (Peer(u32::MAX), None);
         }
-        let (number, name) = (FIRST + self.peers.len() as u32, Arc::<str>::from(name));
+        let (number, name) = (self.next_peer, Arc::<str>::from(name));
+        self.next_peer += 1;
         self.peers.insert(name.clone(), number);
         (Peer(number), Some(name))
+    }
+
+    /// Peers that have numbers already.
+    pub(crate) fn know_peers(&mut self, known: &[(u32, Arc<str>)]) {
+        for (number, name) in known {
+            self.peers.insert(name.clone(), *number);
+            self.next_peer = self.next_peer.max(number.saturating_add(1));
+        }
     }
 }
 

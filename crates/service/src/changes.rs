@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use petasos_engine::{ChangeError, Left, Place, Policy, Replaced};
+use petasos_engine::{ChangeError, Left, Place, Policy, Replaced, State};
 
 use crate::application::{Application, Memory};
 
@@ -34,6 +34,14 @@ impl<M: Memory> Application<M> {
     /// See [`ChangeError`]; all is as before.
     pub fn detach(&mut self, place: Place) -> Result<Left, ChangeError> {
         self.datapath.take_out(place, &mut self.fields)
+    }
+
+    /// What the engine at `place` would leave behind now. It goes on.
+    ///
+    /// # Errors
+    /// See [`ChangeError`].
+    pub fn engine_state(&mut self, place: Place) -> Result<Option<State>, ChangeError> {
+        self.datapath.engine_state(place, &mut self.fields)
     }
 
     /// Replaces the engine at `place` by one of another policy, which goes on from its state. Gives

@@ -19,6 +19,8 @@ use petasos_call::Status;
 use petasos_engine::{Application as Number, Peer};
 
 use crate::hub_error::{HubError, NAMES_MAX};
+use crate::inherited::{NotNumbers, PolicyNumbers};
+use crate::numbered::Numbered;
 use crate::peers::{Peers, Policed, PolicyNames};
 use crate::versions::Versions;
 use crate::{Binding, SchemaLimits, Schemas};
@@ -219,6 +221,39 @@ impl Host {
         // Only this much of it keeps others from attaching.
         let raw = self.names().peers.names();
         raw.into()
+    }
+
+    /// Callers of other hosts that have numbers.
+    pub(crate) fn with_callers<R>(&self, what: impl FnOnce(&[(u32, Arc<str>)]) -> R) -> R {
+        what(self.names().peers.callers())
+    }
+
+    /// The numbers by which policies know applications, peers and methods.
+    pub fn policy_numbers(&self) -> PolicyNumbers {
+        let next_application = self.next_application.load(Ordering::Relaxed);
+        let methods = self.schemas().method_numbers();
+        let names = self.names();
+        let [called, callers, applications] = names.peers.numbers();
+        PolicyNumbers {
+            applications: Numbered { known: applications, next: next_application },
+            called: Numbered { known: called, next: names.peers.next_called() },
+            callers,
+            methods,
+        }
+    }
+
+    /// Goes on with the numbers of another process. To be called before anybody attaches, and
+    /// before there is a transport.
+    ///
+    /// # Errors
+    /// They cannot be numbers of one process. Nothing has changed.
+    pub fn inherit(&self, numbers: PolicyNumbers) -> Result<(), NotNumbers> {
+        numbers.check(self.schemas().limits().methods_max)?;
+        let PolicyNumbers { applications, called, callers, methods } = numbers;
+        self.next_application.store(applications.next, Ordering::Relaxed);
+        self.schemas().inherit(methods);
+        self.names().peers.inherit(called, callers, applications.known);
+        Ok(())
     }
 
     /// The number of a name that an application calls: see [`Peers::number`].

@@ -49,9 +49,11 @@ mod hub;
 mod hub_error;
 mod identity;
 mod incoming;
+mod inherited;
 mod known;
 mod limits;
 mod memory;
+mod numbered;
 mod numbers;
 mod outgoing;
 mod passing;
@@ -76,13 +78,15 @@ pub use crossing::{Crossing, Letter};
 pub use host::{Host, HubId, ListenerId, Sealing};
 pub use hub::{Hub, TargetId};
 pub use hub_error::HubError;
+pub use inherited::{NotNumbers, PolicyNumbers};
 pub use limits::ApplicationLimits;
+pub use numbered::Numbered;
 pub use peers::PolicyNames;
 pub use petasos_schema::{Digest, Hash};
 pub use remote::{Incoming, RouteIn};
 pub use remote_calls::{RemoteCall, RemoteCalls};
 pub use schemas::{
-    BindError, Binding, BoundMethod, KeptSchema, KnownSchema, SchemaLimits, Schemas,
+    BindError, Binding, BoundMethod, KeptSchema, KnownSchema, MethodKey, SchemaLimits, Schemas,
 };
 pub use stats::{Gone, ROWS_MAX, Row, Stats, Sums, Way};
 pub use status::Load;

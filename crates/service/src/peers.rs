@@ -21,14 +21,17 @@ use std::sync::Arc;
 
 use petasos_engine::{Application as Number, Peer};
 
+use crate::numbered::Numbered;
 use crate::remembered::Remembered;
 
 /// The numbers of names: up to [`REST`].
-const FIRST: u32 = 1 << 30;
+pub(crate) const FIRST: u32 = 1 << 30;
+/// The numbers of callers of other hosts, from this one on.
+pub(crate) const CALLERS_FIRST: u32 = 1 << 31;
 /// What has no number of its own: names for which there is no room, and what is no target.
 pub(crate) const REST: Peer = Peer::NONE;
 /// As many names have numbers of their own.
-const NAMES_MAX: usize = 1 << 16;
+pub(crate) const NAMES_MAX: usize = 1 << 16;
 
 /// Names that applications call, and applications by their names.
 #[derive(Debug)]
@@ -117,6 +120,39 @@ impl Peers {
         };
         let peers = [all(&self.called), self.callers.clone()].concat();
         RawNames { applications: all(&self.applications), peers }
+    }
+
+    /// What is called, callers of other hosts, and applications of this one, with their numbers.
+    pub(crate) fn numbers(&self) -> [Vec<(Arc<str>, u32)>; 3] {
+        let all = |of: &Remembered<str>| -> Vec<_> {
+            of.all().map(|(name, number)| (name.clone(), number)).collect()
+        };
+        let callers = self.callers.iter().map(|(number, name)| (name.clone(), *number));
+        [all(&self.called), callers.collect(), all(&self.applications)]
+    }
+
+    /// The next number of a name that is called.
+    pub(crate) fn next_called(&self) -> u32 {
+        self.next
+    }
+
+    /// Goes on with the numbers of another process: nobody has any yet.
+    pub(crate) fn inherit(
+        &mut self,
+        called: Numbered<Arc<str>>,
+        callers: Vec<(Arc<str>, u32)>,
+        applications: Vec<(Arc<str>, u32)>,
+    ) {
+        self.next = called.next;
+        // There is room: they were counted.
+        called.known.into_iter().for_each(|(name, number)| self.called.put(name, number));
+        applications.into_iter().for_each(|(key, number)| self.applications.put(key, number));
+        self.callers = callers.into_iter().map(|(name, number)| (number, name)).collect();
+    }
+
+    /// Callers of other hosts that have numbers.
+    pub(crate) fn callers(&self) -> &[(u32, Arc<str>)] {
+        &self.callers
     }
 
     /// A caller of another host: whoever gave it the number bounds how many there are.

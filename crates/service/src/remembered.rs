@@ -25,6 +25,13 @@ impl<K: Eq + Hash + ?Sized> Remembered<K> {
         self.by_key.iter().map(|(key, number)| (key, *number))
     }
 
+    /// Remembers a key that nobody has, with its number, if there is room.
+    pub(crate) fn put(&mut self, key: Arc<K>, number: u32) {
+        if self.by_key.len() < self.keys_max {
+            self.by_key.insert(key, number);
+        }
+    }
+
     /// The number of a key, and the key, which its user keeps for as long. A key that is not
     /// remembered gets a `new` number. `None` if there is no room for it, or no number.
     pub(crate) fn number<Q>(

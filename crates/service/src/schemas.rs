@@ -23,6 +23,8 @@ use petasos_message::Types;
 use petasos_schema::{Digest, Hash, Limits, MessageId, Schema, ServiceId};
 use thiserror::Error;
 
+use crate::numbered::Numbered;
+
 /// How much applications may submit.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaLimits {
@@ -196,7 +198,7 @@ pub struct KeptSchema<'a> {
 }
 
 /// What names a method for ever: its name, its messages, and whether it has streams.
-type MethodKey = (Arc<str>, [Hash; 2], bool);
+pub type MethodKey = (Arc<str>, [Hash; 2], bool);
 
 /// The schemas that are known.
 #[derive(Debug)]
@@ -212,6 +214,8 @@ pub struct Schemas {
     bound: Option<VecDeque<Arc<KnownSchema>>>,
     methods: HashMap<MethodKey, (MethodId, Weak<()>)>,
     next_method: u32,
+    /// Keeps the numbers that another process has given, until its applications are here.
+    inherited: Vec<Arc<()>>,
 }
 
 /// So many schemas that were bound wait for whoever wants to know; later ones are not told.
@@ -222,7 +226,8 @@ impl Schemas {
     pub fn new(limits: SchemaLimits) -> Schemas {
         let (kept, methods) = (HashMap::new(), HashMap::new());
         let (bytes, trim_at, uses, bound, next_method) = (0, 0, 0, None, 0);
-        Schemas { limits, kept, bytes, trim_at, uses, bound, methods, next_method }
+        let inherited = Vec::new();
+        Schemas { limits, kept, bytes, trim_at, uses, bound, methods, next_method, inherited }
     }
 
     /// Binds a service of a schema in its compact form (`Schema::encode`).
@@ -326,6 +331,29 @@ impl Schemas {
     /// A schema that was bound or loaded. Not each time is told if that is often.
     pub fn poll_bound(&mut self) -> Option<Arc<KnownSchema>> {
         self.bound.as_mut()?.pop_front()
+    }
+
+    /// The numbers of the methods that are bound, and the next one.
+    pub(crate) fn method_numbers(&self) -> Numbered<MethodKey> {
+        let bound = self.methods.iter().filter(|(_, (_, life))| life.strong_count() > 0);
+        let known = bound.map(|(key, (id, _))| (key.clone(), id.0)).collect();
+        Numbered { known, next: self.next_method }
+    }
+
+    /// Goes on with the numbers of another process: nothing is bound yet.
+    pub(crate) fn inherit(&mut self, methods: Numbered<MethodKey>) {
+        self.next_method = methods.next;
+        for (key, number) in methods.known {
+            let life = Arc::new(());
+            self.methods.insert(key, (MethodId(number), Arc::downgrade(&life)));
+            self.inherited.push(life);
+        }
+    }
+
+    /// The applications of that process are here, as far as they come: methods that none of them
+    /// has bound are forgotten as others are.
+    pub fn forget_inherited(&mut self) {
+        self.inherited = Vec::new();
     }
 
     /// What they may take.

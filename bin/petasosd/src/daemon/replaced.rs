@@ -10,7 +10,7 @@ use super::Daemon;
 use super::leaving::{Leaving, Left, for_each};
 use crate::member::{Heaps, Member};
 use crate::ports::owner;
-use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which};
+use crate::takeover::{Giver, Offer, Predecessor, Said, Step, Which, states};
 use crate::transport::TransportSet;
 
 /// What concerns processes before and after this one.
@@ -77,6 +77,8 @@ impl Daemon {
         if has_ended {
             self.takeover.predecessor = None;
             self.common.kept.forget(None);
+            self.control.forget_awaited();
+            self.common.host.schemas().forget_inherited();
             eprintln!("petasosd: the process before this one has ended");
             petasos_operator::notify::status("the process before this one has ended");
         }
@@ -95,7 +97,10 @@ impl Daemon {
             },
             Step::Serves(who) => {
                 self.note(who, "done", "");
-                let all = self.known();
+                let mut all = self.known();
+                if self.takeover.giver.takes_states() {
+                    all.extend(states(&self.with_world(|world| world.carried())));
+                }
                 self.listener.give();
                 self.desk.give();
                 self.takeover.giver.give(all.into_iter(), now);

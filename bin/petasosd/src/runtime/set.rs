@@ -191,7 +191,7 @@ impl RuntimeSet {
     /// several of one name. Gives their numbers until now, and where they go if that was said.
     pub fn awaited(&self, applicant: &Applicant) -> (Vec<Number>, Option<HubId>) {
         let (who, hello) = (owner(applicant.credentials()), applicant.hello());
-        let says_so = hello.is_moving || !hello.tells_moving();
+        let says_so = hello.may_be_moving();
         let is_it =
             |moving: &&Moving| says_so && moving.name == hello.name.as_str() && moving.owner == who;
         let meant: Vec<&Moving> = self.moving.iter().filter(is_it).collect();

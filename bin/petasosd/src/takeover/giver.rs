@@ -9,7 +9,7 @@ use petasos_base::Time;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::wire::{Offer, Output, Received, Said, offered, receive};
+use super::wire::{NOT_EXPECTED, Offer, Output, Received, Said, offered, receive};
 
 /// How long the taker has for each packet that it owes; for *serving*, it may have to load
 /// plug-ins.
@@ -35,6 +35,8 @@ struct Taker {
     socket: OwnedFd,
     who: Credentials,
     phase: Phase,
+    /// It goes on with the states of policies. Earlier versions do not.
+    takes_states: bool,
     output: Output,
     due: Time,
 }
@@ -105,6 +107,11 @@ impl Giver {
         self.taker.as_ref().is_some_and(|taker| taker.phase != Phase::Hello)
     }
 
+    /// Whether the taker goes on with the states of policies.
+    pub fn takes_states(&self) -> bool {
+        self.taker.as_ref().is_some_and(|taker| taker.takes_states)
+    }
+
     /// By when the taker has to have said something.
     pub fn next_due(&self) -> Option<Time> {
         self.taker.as_ref().map(|taker| taker.due).filter(|due| *due != Time::NEVER)
@@ -126,13 +133,14 @@ impl Giver {
             return Some(Step::Knows);
         }
         match (receive(taker.socket.as_fd()), taker.phase) {
-            (Received::Said(Said::Hello), Phase::Hello) => Some(Step::Wants(taker.who)),
+            (Received::Said(Said::Hello { takes_states }), Phase::Hello) => {
+                taker.takes_states = takes_states;
+                Some(Step::Wants(taker.who))
+            }
             (Received::Said(Said::Serving), Phase::Offered) if taker.output.is_empty() => {
                 Some(Step::Serves(taker.who))
             }
-            (Received::Said(_) | Received::Garbage, _) => {
-                Some(self.failed("it said what it may not say"))
-            }
+            (Received::Said(_) | Received::Garbage, _) => Some(self.failed(NOT_EXPECTED)),
             (Received::Gone, _) => Some(self.failed("it is gone")),
             (Received::Nothing, _) if taker.due <= now => Some(self.failed("it takes too long")),
             (Received::Nothing, _) => None,
@@ -155,7 +163,7 @@ impl Giver {
         }
     }
 
-    /// Leaves the path to the taker, and tells it of the applications.
+    /// Leaves the path to the taker, and tells it of the applications, and what it takes besides.
     pub fn give(&mut self, all: impl Iterator<Item = Said>, now: Time) {
         if let Some(bound) = self.bound.take() {
             bound.give();
@@ -205,7 +213,8 @@ impl Giver {
             Some(_) => "another process is taking over",
             None => {
                 let (phase, output, due) = (Phase::Hello, Output::default(), now + PATIENCE);
-                self.taker = Some(Taker { socket, who, phase, output, due });
+                let takes_states = false;
+                self.taker = Some(Taker { socket, who, phase, takes_states, output, due });
                 return None;
             }
         };

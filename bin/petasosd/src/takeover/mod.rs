@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub use giver::{Giver, Step};
 pub use predecessor::Predecessor;
 pub use taker::{Taken, take};
-pub use wire::{Offer, Reach, Reached, Said, Which};
+pub use wire::{Offer, Reach, Reached, STATES_BYTES_MAX, Said, Which, states};
 
 /// The socket at which a process takes over from the one whose applications attach at `socket`.
 pub fn path_beside(socket: &Path) -> PathBuf {

@@ -10,7 +10,7 @@ use petasos_base::Time;
 
 use crate::ports::{Kept, Owner, owner};
 
-use super::wire::{Received, Said, receive};
+use super::wire::{Received, STATES_BYTES_MAX, Said, receive};
 
 /// Others than the predecessor's applications wait no longer than this.
 const SETTLE_MAX: Duration = Duration::from_secs(15);
@@ -22,6 +22,8 @@ pub struct Predecessor {
     socket: Option<OwnedFd>,
     applications: Vec<Owner>,
     ports: Vec<(Owner, SocketAddr, OwnedFd)>,
+    /// Of policies; none if it is too long.
+    states: Option<Vec<u8>>,
     is_settled: bool,
     settled_by: Time,
     held: Vec<Applicant>,
@@ -33,6 +35,7 @@ impl Predecessor {
             socket: None,
             applications: Vec::new(),
             ports: Vec::new(),
+            states: Some(Vec::new()),
             is_settled: false,
             settled_by: Time::NEVER,
             held: Vec::new(),
@@ -50,6 +53,24 @@ impl Predecessor {
 
     pub(super) fn add_port(&mut self, owner: Owner, address: SocketAddr, file: OwnedFd) {
         self.ports.push((owner, address, file));
+    }
+
+    pub(super) fn add_states(&mut self, part: &[u8]) {
+        let has_room = |states: &Vec<u8>| states.len() + part.len() <= STATES_BYTES_MAX;
+        self.states = self.states.take().filter(has_room);
+        self.states.iter_mut().for_each(|states| states.extend_from_slice(part));
+    }
+
+    /// Takes the states of its policies.
+    ///
+    /// # Errors
+    /// Why there are none to go on with.
+    pub fn take_states(&mut self) -> Result<Vec<u8>, String> {
+        match self.states.replace(Vec::new()) {
+            Some(states) if states.is_empty() => Err("none were handed over".to_owned()),
+            Some(states) => Ok(states),
+            None => Err(format!("they have more than {STATES_BYTES_MAX} bytes")),
+        }
     }
 
     /// What to wait for.
@@ -101,7 +122,7 @@ impl Predecessor {
         let (who, hello) = (applicant.credentials(), applicant.hello());
         // A process without a number here cannot be told from others.
         let is_known = who.pid.is_none() || self.applications.contains(&owner(who));
-        is_known && (hello.is_moving || !hello.tells_moving())
+        is_known && hello.may_be_moving()
     }
 
     /// Whether its applications are here, as far as they will be.
@@ -118,5 +139,22 @@ impl Predecessor {
     pub fn take_ports(&mut self) -> Vec<Kept> {
         let ports = std::mem::take(&mut self.ports).into_iter();
         ports.map(|(owner, address, file)| Kept { owner, address, file, mover: None }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_that_are_too_long_are_none() {
+        let mut predecessor = Predecessor::new();
+        assert!(predecessor.take_states().is_err_and(|why| why.contains("none")));
+        [&b"ab"[..], b"c"].iter().for_each(|part| predecessor.add_states(part));
+        assert_eq!(predecessor.take_states().as_deref(), Ok(&b"abc"[..]));
+        let part = vec![0; STATES_BYTES_MAX / 2];
+        (0..3).for_each(|_| predecessor.add_states(&part));
+        predecessor.add_states(b"x");
+        assert!(predecessor.take_states().is_err_and(|why| why.contains("more than")));
     }
 }

@@ -13,13 +13,20 @@ use rustix::io::Errno;
 
 use crate::ports::Owner;
 
-/// The version of this protocol. A later one has another first packet's body, and no other.
-const VERSION: u16 = 1;
+/// The versions of this protocol. A later one has another first packet's body, and no other; the
+/// giver answers in what the taker has said.
+const PLAIN: u16 = 1;
+/// The giver tells the states of policies as well.
+const WITH_STATES: u16 = 2;
 const MAGIC: &[u8; 4] = b"PTTO";
 /// The most bytes of a packet.
 const PACKET_BYTES_MAX: usize = 16 << 10;
 /// The most bytes of a configuration.
 pub const CONFIGURATION_BYTES_MAX: usize = 8 << 20;
+/// The most bytes of policies' states, and what belongs to them.
+pub const STATES_BYTES_MAX: usize = 48 << 20;
+/// What is refused that is no packet of a version that the giver knows, or not now.
+pub const NOT_EXPECTED: &str = "it said what it may not say";
 
 /// A listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +71,10 @@ pub struct Reached {
 #[derive(Debug)]
 pub enum Said {
     /// The taker's first packet.
-    Hello,
+    Hello {
+        /// It goes on with the states of policies.
+        takes_states: bool,
+    },
     /// The giver does not give: why.
     Refuse(String),
     /// A part of the configuration.
@@ -81,6 +91,8 @@ pub enum Said {
     Application(Owner),
     /// An address at which a process serves, with the descriptor that keeps it.
     Port(Owner, SocketAddr, OwnedFd),
+    /// A part of the states of policies.
+    States(Vec<u8>),
     /// The giver accepts nobody any more.
     Given,
     /// All applications have attached to the taker, or were given time to.
@@ -139,6 +151,11 @@ pub fn offered(offer: Offer) -> impl Iterator<Item = Said> {
     parts.into_iter().chain(sockets).chain(reached).chain([Said::Offered])
 }
 
+/// The packets of policies' states.
+pub fn states(text: &[u8]) -> impl Iterator<Item = Said> {
+    text.chunks(PACKET_BYTES_MAX / 2).map(|part| Said::States(part.into()))
+}
+
 /// What a look at the socket found.
 pub enum Received {
     Said(Said),
@@ -166,7 +183,10 @@ impl Said {
     fn packet(self) -> (Vec<u8>, Vec<OwnedFd>) {
         let packet = |kind: u8, body: &[u8]| [&[kind], body].concat();
         match self {
-            Said::Hello => (packet(1, &[MAGIC, &VERSION.to_le_bytes()[..]].concat()), vec![]),
+            Said::Hello { takes_states } => {
+                let version = if takes_states { WITH_STATES } else { PLAIN };
+                (packet(1, &[MAGIC, &version.to_le_bytes()[..]].concat()), vec![])
+            }
             Said::Refuse(why) => {
                 let end = why.floor_char_boundary(PACKET_BYTES_MAX / 2);
                 (packet(2, &why.as_bytes()[..end]), vec![])
@@ -186,6 +206,7 @@ impl Said {
                 let name = application.as_deref().unwrap_or_default().as_bytes();
                 (packet(11, &[&[reach as u8], name].concat()), vec![file])
             }
+            Said::States(part) => (packet(12, &part), vec![]),
         }
     }
 
@@ -195,9 +216,10 @@ impl Said {
         let has_none = files.is_empty();
         let plain = |said: Said| (body.is_empty() && has_none).then_some(said);
         match kind {
-            1 => {
-                let version = body.strip_prefix(MAGIC)?;
-                (version == VERSION.to_le_bytes() && has_none).then_some(Said::Hello)
+            1 if has_none => {
+                let version = u16::from_le_bytes(body.strip_prefix(MAGIC)?.try_into().ok()?);
+                let is_known = [PLAIN, WITH_STATES].contains(&version);
+                is_known.then_some(Said::Hello { takes_states: version == WITH_STATES })
             }
             2 if has_none => Some(Said::Refuse(core::str::from_utf8(body).ok()?.to_owned())),
             3 if has_none => Some(Said::Part(body.to_vec())),
@@ -227,6 +249,7 @@ impl Said {
                 let [file] = <[OwnedFd; 1]>::try_from(files).ok()?;
                 Some(Said::Reached(Reached { reach, application: name.map(Arc::from) }, file))
             }
+            12 if has_none => Some(Said::States(body.to_vec())),
             _ => None,
         }
     }
@@ -256,7 +279,9 @@ mod tests {
         let file = || OwnedFd::from(std::fs::File::open("/dev/null").expect("it is there"));
         let address = "127.0.0.1:7000".parse().expect("an address");
         let all = [
-            Said::Hello,
+            Said::Hello { takes_states: false },
+            Said::Hello { takes_states: true },
+            Said::States(vec![3]),
             Said::Refuse("no".to_owned()),
             Said::Part(vec![1, 2]),
             Said::Socket(Which::Operators, [file(), file()]),
@@ -283,7 +308,7 @@ mod tests {
             more.push(file());
             assert!(Said::read(&packet, more).is_none(), "{wanted:?} has descriptors too many");
         }
-        for garbage in [&[][..], &[0], &[99], &[1, 1], b"\x01PTTO\x02\x00", &[4, 9], &[7, 1]] {
+        for garbage in [&[][..], &[0], &[99], &[1, 1], b"\x01PTTO\x03\x00", &[4, 9], &[7, 1]] {
             assert!(Said::read(garbage, Vec::new()).is_none(), "{garbage:?}");
         }
         for garbage in [&b"\x081234567x"[..], &[11], &[11, 2], &[11, 0, 0xff]] {

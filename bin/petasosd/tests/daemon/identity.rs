@@ -13,17 +13,19 @@ use crate::support::*;
 /// An address of loopback.
 const HERE: &str = "127.0.0.1:0";
 
+/// Allows calls of one service only.
+const HERE_ONLY: &str = r#"[{"application": "*", "kind": "access", "configuration": {
+    "default": "deny",
+    "rules": [{"name": "here", "action": "allow", "identity": "spiffe://hosts/here"}]}}]"#;
+
 #[test]
 fn adr21_a_service_proves_itself_and_policies_know_it() {
     let authority = Authority::new("tests");
-    let policies = r#"[{"application": "*", "kind": "access", "configuration": {
-        "default": "deny",
-        "rules": [{"name": "here", "action": "allow", "identity": "spiffe://hosts/here"}]}}]"#;
     let certified = |test: &str, name: &str, policies, peers: &[(&str, &str)]| {
         let pem = authority.pem(name);
         Daemon::start_certified(test, policies, HERE, peers, (&pem, &[]))
     };
-    let (there, address) = certified("tls-there", "spiffe://hosts/there", Some(policies), &[]);
+    let (there, address) = certified("tls-there", "spiffe://hosts/there", Some(HERE_ONLY), &[]);
     let peers = [("greeter", &*address)];
     let (here, _) = certified("tls-here", "spiffe://hosts/here", None, &peers);
     let (other, _) = certified("tls-other", "spiffe://hosts/other", None, &peers);
@@ -39,6 +41,37 @@ fn adr21_a_service_proves_itself_and_policies_know_it() {
         assert_eq!(client.greet(target, "ann"), said);
     }
     assert_eq!(server.join().unwrap(), ["ann"]);
+}
+
+#[test]
+fn services_prove_themselves_over_tcp_and_their_packets_are_encrypted() {
+    let (authority, strangers) = (Authority::new("tests"), Authority::new("strangers"));
+    let certified =
+        |test: &str, (by, name): (&Authority, &str), policies, peers: &[(&str, &str)]| {
+            let pem = by.pem(name);
+            Daemon::start_certified(test, policies, HERE, peers, (&pem, &["--transport", "tcp"]))
+        };
+    let there = (&authority, "spiffe://hosts/there");
+    let (there, address) = certified("tcp-there", there, Some(HERE_ONLY), &[]);
+    let (name, peers) = ("spiffe://hosts/here", [("greeter", &*address)]);
+    let sealed = r#"[{"application": "*", "kind": "require_sealing"}]"#;
+    let (here, _) = certified("tcp-here", (&authority, name), Some(sealed), &peers);
+    let other = (&authority, "spiffe://hosts/other");
+    let (other, _) = certified("tcp-other", other, None, &peers);
+    let (stranger, _) = certified("tcp-stranger", (&strangers, name), None, &peers);
+    let server = there.serve("server", 2);
+    let (long, unavailable) = ("x".repeat(3_000_000), Err(Code::Unavailable as u8));
+    for (daemon, name, said) in [
+        (&other, "ann", Err(Code::PermissionDenied as u8)),
+        (&stranger, "ann", unavailable),
+        (&here, "ann", Ok("hello, ann".to_owned())),
+        (&here, &*long, Ok(format!("hello, {long}"))),
+    ] {
+        let mut client = daemon.attach("client");
+        let target = client.target("greeter");
+        assert!(client.greet(target, name) == said, "a name of {} bytes", name.len());
+    }
+    assert_eq!(server.join().unwrap().len(), 2, "others have not been heard");
 }
 
 /// The callers' side judges by how calls leave: over TLS, in the clear, or not at all.

@@ -11,6 +11,8 @@ mod configuration;
 mod flips;
 mod identity;
 mod load;
+#[path = "../objects/mod.rs"]
+mod objects;
 mod plugins;
 mod process;
 mod processor;
@@ -125,7 +127,7 @@ fn d13_what_cannot_be_done_is_refused_with_a_reason() {
 
 #[test]
 fn an_application_that_breaks_a_rule_is_given_up_and_others_go_on() {
-    let daemon = Daemon::start("hostile", None);
+    let (daemon, log) = Daemon::start_logged("hostile");
     let server = daemon.serve("server", 2);
     let mut client = daemon.attach("client");
     let mut hostile = daemon.attach("hostile");
@@ -138,6 +140,9 @@ fn an_application_that_breaks_a_rule_is_given_up_and_others_go_on() {
     assert_eq!(hostile.ended(), LaneError::Gone);
     assert!(client.greet(target, "bob").is_ok());
     server.join().unwrap();
+    let said = || std::fs::read_to_string(&log).unwrap();
+    until::until(|| said().contains("petasosd: `hostile` has ended: "));
+    assert!(!said().contains("`client` has ended"), "{}", said());
 }
 
 #[test]

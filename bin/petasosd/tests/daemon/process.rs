@@ -33,6 +33,17 @@ impl Daemon {
         daemon
     }
 
+    /// One that writes what it says to a file. Gives the file's path.
+    pub fn start_logged(name: &str) -> (Daemon, PathBuf) {
+        let folder = folder(name);
+        let log = folder.join("log");
+        let file = std::fs::File::create(&log).unwrap();
+        let child = command(&folder, None).stderr(file).spawn().unwrap();
+        let mut daemon = Daemon { child, folder };
+        daemon.await_socket();
+        (daemon, log)
+    }
+
     /// What one says that does not start.
     pub fn start_failing(more: &[&str]) -> String {
         let folder = folder("failing");
@@ -230,7 +241,12 @@ impl Daemon {
 
     /// An application with the next version of the service.
     pub fn attach_newer(&self, name: &str) -> Client {
-        self.attach_with(name, &format!("{PROTOS}/newer"), true)
+        self.attach_version(name, "newer")
+    }
+
+    /// An application with another version of the service: the folder of its `.proto` file.
+    pub fn attach_version(&self, name: &str, version: &str) -> Client {
+        self.attach_with(name, &format!("{PROTOS}/{version}"), true)
     }
 
     fn attach_with(&self, name: &str, protos: &str, is_served: bool) -> Client {

@@ -232,6 +232,22 @@ fn a_newer_version_of_a_service_takes_the_earlier_ones_place() {
     }
 }
 
+#[test]
+fn r3_versions_that_contradict_each_other_are_not_called_on_another_host() {
+    let (here, there) = pair("contradict");
+    let mut client = here.attach("client");
+    let target = client.target("greeter");
+    for version in ["other", "streamed"] {
+        let mut server = there.attach_version("server", version);
+        server.serve("greeter");
+        // Until the service there has told that it serves.
+        let refused = until_available(&mut client, target, "ann");
+        assert_eq!(refused, Err(Code::FailedPrecondition as u8), "{version}");
+        assert_eq!(client.greet(target, "ann"), refused, "{version}");
+        assert!(!server.has_heard(), "{version}");
+    }
+}
+
 /// The schema of the tests, for programs without a service.
 struct Plain {
     types: Arc<Types>,

@@ -186,6 +186,12 @@ impl Client {
         ends
     }
 
+    /// Whether anything was said to it by now.
+    pub fn has_heard(&mut self) -> bool {
+        self.hear_now();
+        !self.unheard.is_empty()
+    }
+
     /// Hears what was said by now, and keeps what it does not know itself.
     fn hear_now(&mut self) {
         while let Some(said) = self.lane.pop().unwrap() {

@@ -10,6 +10,8 @@ mod flow;
 mod kept;
 mod killed;
 mod limits;
+#[path = "../objects/mod.rs"]
+mod objects;
 mod replaced;
 mod retries;
 mod runtimes;

@@ -4,6 +4,7 @@ mod audited;
 pub mod chain;
 mod hostile;
 mod hosts;
+mod states;
 pub mod traffic;
 
 use std::process::Command;

@@ -197,7 +197,7 @@ impl Datapath {
         // What an engine holds has not passed those that will be before it.
         let mut result = Ok(());
         for place in first..=last {
-            result = result.and(self.renew(place, schema));
+            result = result.and(self.renew(place, schema).map(drop));
         }
         let [outbound, inbound] = &mut self.queues;
         gather(outbound, (first..=last).rev(), first);
@@ -206,6 +206,22 @@ impl Datapath {
         self.chain.insert(to, placed);
         self.assert_sum();
         result
+    }
+
+    /// What the engine at `place` would leave behind now. One of the same policy goes on from it.
+    ///
+    /// # Errors
+    /// [`ChangeError::NoSuchPlace`], or [`ChangeError::Broken`] if the policy does not take its own
+    /// state back.
+    pub fn engine_state(
+        &mut self,
+        place: Place,
+        schema: &mut dyn Schema,
+    ) -> Result<Option<State>, ChangeError> {
+        self.check(place)?;
+        let state = self.renew(place, schema);
+        self.assert_sum();
+        state
     }
 
     /// A change neither loses items nor repeats them (ADR 22): whoever goes on without one leaves
@@ -246,12 +262,17 @@ impl Datapath {
         Ok(placed)
     }
 
-    /// A new engine of the same policy in place of the one that is there.
-    fn renew(&mut self, place: Place, schema: &mut dyn Schema) -> Result<(), ChangeError> {
+    /// A new engine of the same policy in place of the one that is there. Gives from what it goes
+    /// on.
+    fn renew(
+        &mut self,
+        place: Place,
+        schema: &mut dyn Schema,
+    ) -> Result<Option<State>, ChangeError> {
         let Decomposed { key, policy, state, counts } = self.decompose(place, schema);
         let (placed, result) = self.restored(key, policy, state.as_ref(), None, schema);
         self.chain.insert(place, Placed { counts, ..placed });
-        result
+        result.map(|()| state)
     }
 
     /// The earlier policy's engine again, after another was `refused`.
@@ -366,6 +387,13 @@ pub struct Left {
     passed: Vec<u32>,
     /// As of [`Datapath::freed`] then. Later, the items may be others.
     freed: u64,
+}
+
+/// What an engine has left in another datapath.
+impl From<State> for Left {
+    fn from(state: State) -> Left {
+        Left { state: Some(state), ..Left::default() }
+    }
 }
 
 /// What undoes that an engine was replaced.

@@ -25,6 +25,26 @@ fn e5_what_a_detached_engine_held_goes_on_in_order() {
 }
 
 #[test]
+fn e7_what_an_engine_would_leave_behind_another_datapath_goes_on_from() {
+    let (mut other, _) = datapath(&[Habit::Pass]);
+    let (mut datapath, _) = datapath(&[Habit::Pass]);
+    let schema = &mut TestSchema::default();
+    (0..3).for_each(|number| _ = request(&mut datapath, number));
+    datapath.run(Time::ZERO);
+    let state = datapath.engine_state(0, schema).unwrap().expect("it has a state");
+    assert_eq!(state.json, "3");
+    let policy = other.policy(0).cloned().unwrap();
+    other.detach(0, schema).unwrap();
+    other.attach_again(0, policy, &Left::from(state), schema).unwrap();
+    assert_eq!(other.detach(0, schema).unwrap().unwrap().json, "3");
+    request(&mut datapath, 3);
+    datapath.run(Time::ZERO);
+    assert_eq!(datapath.detach(0, schema).unwrap().unwrap().json, "4", "the engine has gone on");
+    let nothing = datapath.engine_state(0, schema);
+    assert_eq!(nothing, Err(ChangeError::NoSuchPlace { place: 0, engines: 0 }));
+}
+
+#[test]
 fn e5_an_engine_that_was_taken_out_and_comes_back_sees_nothing_twice() {
     let (mut datapath, seen) = datapath(&[Habit::Pass, Habit::Pass]);
     let schema = &mut TestSchema::default();

@@ -5,8 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use petasos_engine::Time;
 use petasos_engine::sync::{AtomicU64, Ordering};
+use petasos_engine::{ClockShift, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::table::{Kept, Touched};
@@ -29,6 +29,8 @@ pub(super) struct Ratio {
 /// nanoseconds; 0 while it is closed.
 pub(super) type Epoch = u64;
 const CLOSED: Epoch = 0;
+/// More calls than there ever are.
+const COUNT_MAX: u64 = 1 << 60;
 
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
@@ -65,6 +67,14 @@ pub(super) struct Entry {
     succeeded: u64,
     #[serde(default)]
     failed: u64,
+}
+
+impl Entry {
+    /// Tells its times by the clock of another process.
+    pub(super) fn carry(&mut self, clock: ClockShift) {
+        self.open_until_ns = clock.of(self.open_until_ns);
+        self.window_began_ns = clock.of(self.window_began_ns);
+    }
 }
 
 /// One that failed, or opened, long ago may be forgotten, too: its calls are tried again then.
@@ -207,11 +217,13 @@ impl Breaker {
 
     pub(super) fn restore(&self, entry: &Entry) {
         let set = |to: &AtomicU64, value| to.store(value, Ordering::Relaxed);
+        // A state may come from another process: what is counted on has room.
+        let count = |count: u64| count.min(COUNT_MAX);
         set(&self.epoch, entry.open_until_ns);
-        set(&self.consecutive, entry.consecutive);
+        set(&self.consecutive, count(entry.consecutive));
         set(&self.window_began_ns, entry.window_began_ns);
-        set(&self.succeeded, entry.succeeded);
-        set(&self.failed, entry.failed);
+        set(&self.succeeded, count(entry.succeeded));
+        set(&self.failed, count(entry.failed));
         self.failure.touch(Time::from_nanos(entry.open_until_ns.max(entry.window_began_ns)));
     }
 

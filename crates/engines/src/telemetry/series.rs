@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::table::Kept;
 
+/// More calls than there ever are in a bucket of latencies.
+const BUCKET_MAX: u64 = 1 << 48;
+
 /// Counters that several threads write.
 #[derive(Default)]
 pub(super) struct Series {
@@ -79,7 +82,9 @@ impl Series {
         add(&self.request_bytes, snapshot.request_bytes);
         add(&self.response_bytes, snapshot.response_bytes);
         self.ended.iter().zip(&snapshot.ended).for_each(|(to, count)| add(to, *count));
-        self.latency.add(&snapshot.latency);
+        // It may come from another process: quantiles are made of the sum of all buckets.
+        let of_bucket = |&(index, count): &(usize, u64)| (index, count.min(BUCKET_MAX));
+        self.latency.add(&snapshot.latency.iter().map(of_bucket).collect::<Vec<_>>());
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

@@ -28,7 +28,10 @@ use crate::versions::retyped;
 impl<M: Memory> Hub<M> {
     /// From now on there is a transport: calls may leave this host and come in, through this hub.
     pub fn allow_remote(&mut self, limits: RemoteLimits) {
-        self.remote.get_or_insert_with(|| Remote::new(limits)).limits = limits;
+        let remote = self.remote.get_or_insert_with(|| Remote::new(limits));
+        remote.limits = limits;
+        // Of a process that this one has taken over from.
+        self.host.with_callers(|callers| remote.know_peers(callers));
         self.host.set_transport(self.id);
     }
 

@@ -14,6 +14,8 @@ use crate::support::Daemon;
 
 pub(super) const NOBODY: u32 = 65534;
 pub(super) const VIEWER: u32 = 65533;
+/// A chain of changes that can be undone.
+const CHAIN: u64 = 77;
 pub(super) const SOCKET: &str = "PETASOSD_TEST_ADMIN_SOCKET";
 
 /// What somebody may do who calls as the user of this process: of [`child`].
@@ -29,6 +31,8 @@ fn somebody() {
     println!("look {:?}", looked.map_or_else(|status| status.code(), |_| Code::Ok));
     let change = operator.try_change(plan(&[&|step| attach(step, "app", "null", "")]));
     println!("change {:?}", change.map_or_else(|status| status.code(), |_| Code::Ok));
+    let undone = operator.undo(CHAIN);
+    println!("undo {:?}", undone.map_or_else(|(code, _)| code, |_| Code::Ok));
 }
 
 /// What a user may do; none if this process cannot be another user.
@@ -58,12 +62,16 @@ fn who_may_look_changes_nothing_and_who_may_not_does_not_look() {
     let daemon = Daemon::start_more("roles", None, &more);
     let operator = Operator::of(&daemon);
     let _app = daemon.attach("app");
+    operator.keep((CHAIN, 0), &[&|step| attach(step, "app", "telemetry", "")]);
     let Some(said) = child(&daemon, VIEWER) else { return };
     assert!(said.contains("look Ok") && said.contains("change PermissionDenied"), "{said}");
+    assert!(said.contains("undo PermissionDenied"), "{said}");
     let said = child(&daemon, NOBODY).unwrap();
-    assert!(said.contains("look PermissionDenied"), "{said}");
-    assert!(said.contains("change PermissionDenied"), "{said}");
-    assert_eq!(operator.engines("app"), [], "nothing has changed");
+    for what in ["look", "change", "undo"] {
+        assert!(said.contains(&format!("{what} PermissionDenied")), "{said}");
+    }
+    let kinds: Vec<_> = operator.engines("app").into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, ["telemetry"], "nothing has changed");
     operator.change(&[&|step| attach(step, "app", "null", "")]);
     operator.fails(&[&|step| attach(step, "shop", "null", "")]);
     let audit = operator.audit();
@@ -78,24 +86,28 @@ fn who_may_look_changes_nothing_and_who_may_not_does_not_look() {
     assert_eq!(
         found,
         [
+            // What it does, and that it can be undone.
+            (own, "operator", "Change", "OK", 2),
             (VIEWER, "viewer", "ListApplications", "OK", 0),
             (VIEWER, "viewer", "Change", "PERMISSION_DENIED", 1),
+            (VIEWER, "viewer", "Undo", "PERMISSION_DENIED", 1),
             (NOBODY, "nobody", "ListApplications", "PERMISSION_DENIED", 0),
             (NOBODY, "nobody", "Change", "PERMISSION_DENIED", 1),
+            (NOBODY, "nobody", "Undo", "PERMISSION_DENIED", 1),
             (own, "operator", "ListDatapaths", "OK", 0),
             (own, "operator", "Change", "OK", 1),
             (own, "operator", "Change", "NOT_FOUND", 1),
         ]
     );
-    assert_eq!(&*audit.entries()[5].steps()[0], "attach null to app: ");
+    assert_eq!(&*audit.entries()[8].steps()[0], "attach null to app: ");
     assert!(audit.entries().iter().all(|entry| entry.pid().is_some() && entry.time_us() > 0));
     let file = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(&log).unwrap();
     let lines: Vec<serde_json::Value> =
         file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 8, "that the log was listed is in it as well");
+    assert_eq!(lines.len(), 11, "that the log was listed is in it as well");
     assert_eq!(
-        (&lines[1]["uid"], &lines[1]["status"]),
+        (&lines[2]["uid"], &lines[2]["status"]),
         (&VIEWER.into(), &"PERMISSION_DENIED".into())
     );
 }

@@ -20,10 +20,10 @@ use rustix::net::{
 use super::chain::Chain;
 use crate::support::*;
 
-/// A taker's first packet.
+/// The first packet of a taker that goes on with no states of policies.
 pub const HELLO: [u8; 7] = *b"\x01PTTO\x01\x00";
 const REFUSE: u8 = 2;
-const SERVING: u8 = 6;
+pub const SERVING: u8 = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to the socket for successors.
@@ -44,7 +44,8 @@ pub fn hear(socket: &OwnedFd) -> usize {
     hear_packet(socket).len()
 }
 
-fn hear_packet(socket: &OwnedFd) -> Vec<u8> {
+/// The next packet; empty at the end.
+pub fn hear_packet(socket: &OwnedFd) -> Vec<u8> {
     let timeout = Timespec::try_from(PATIENCE).unwrap();
     let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
     assert_eq!(poll(&mut fds, Some(&timeout)).unwrap(), 1, "nothing comes");
@@ -71,7 +72,8 @@ fn refusal(socket: &OwnedFd) -> String {
     }
 }
 
-fn operator(chain: &Chain) -> AdminClient {
+/// A client for who changes what is in force.
+pub fn operator(chain: &Chain) -> AdminClient {
     let socket = chain.folder().join("admin.sock");
     let channel = Channel::builder(&format!("grpc+unix://{}", socket.display()));
     AdminClient::new(block_on(channel.connect()).unwrap())
@@ -104,7 +106,7 @@ fn garbage_stalls_and_a_second_successor_change_nothing() {
             assert_eq!(client.echo(item("x", 1)).await.unwrap().number(), 1);
         });
     };
-    for garbage in [&b"\x01PTTO\x02\x00"[..], b"x", &[SERVING], &[9; 16384], &[1; 40_000]] {
+    for garbage in [&b"\x01PTTO\x03\x00"[..], b"x", &[SERVING], &[9; 16384], &[1; 40_000]] {
         let socket = connect(&chain);
         say(&socket, garbage);
         assert!(refusal(&socket).contains("may not say"), "{} bytes", garbage.len());
