@@ -5,10 +5,15 @@ use std::sync::Arc;
 
 use petasos_base::Rng;
 use petasos_schema::{Digest, Limits};
-use petasos_service::{BindError, SchemaLimits, Schemas};
+use petasos_service::{BindError, Binding, Host, SchemaLimits, Schemas};
 
 fn schema() -> Vec<u8> {
-    let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/protos");
+    version("")
+}
+
+/// Another version of it: the folder of its file.
+fn version(folder: &str) -> Vec<u8> {
+    let protos = format!("{}/tests/protos/{folder}", env!("CARGO_MANIFEST_DIR"));
     let compiled = petasos_schema::compile(["greet.proto"], [protos], &Default::default());
     compiled.unwrap().schema.encode()
 }
@@ -72,6 +77,26 @@ fn schemas_that_nobody_has_are_kept_in_the_order_of_their_use() {
     assert!(schemas.all().len() <= 3);
     let bytes: usize = schemas.all().iter().map(|kept| kept.schema.bytes().len()).sum();
     assert_eq!(schemas.bytes(), bytes);
+}
+
+#[test]
+fn methods_keep_the_numbers_of_another_process_until_its_applications_are_here() {
+    let [before, after] = [(); 2].map(|()| Host::new(SchemaLimits::default()));
+    let bind = |host: &Host, schema: &[u8]| host.schemas().bind(schema, "greet.Greeter").unwrap();
+    let numbers =
+        |binding: &Binding| -> Vec<_> { binding.methods.iter().map(|method| method.id).collect() };
+    let (newer, other) = (version("newer"), version("other"));
+    let [bound_newer, bound] = [&newer, &schema()].map(|schema| bind(&before, schema));
+    after.inherit(before.policy_numbers()).unwrap();
+    let again = bind(&after, &schema());
+    assert_eq!(numbers(&again), numbers(&bound), "it is bound first here");
+    let known = [numbers(&bound_newer), numbers(&bound)].concat();
+    let bound_other = bind(&after, &other);
+    assert!(numbers(&bound_other).iter().all(|number| !known.contains(number)));
+    after.schemas().forget_inherited();
+    let late = bind(&after, &newer);
+    assert!(numbers(&late).iter().all(|number| !known.contains(number)), "nobody has come");
+    assert_eq!(numbers(&bind(&after, &schema())), numbers(&bound), "it is still bound");
 }
 
 #[test]
