@@ -142,9 +142,9 @@ impl Setting {
             title: "Planes: echo of 8 B",
             contenders: PLANES,
             note: "Client and workers share a core, where one sleeps while the other works. Each \
-                   router, and the forwarder of bare datagrams, has the other core, and a link of its own (veth, on which the program \
-                   runs in the kernel's generic mode, and gets packets one by one); direct calls \
-                   cross none.",
+                   router, and the forwarder of bare datagrams, has the other core and a link of \
+                   its own (veth, on which the program runs in the kernel's generic mode, and gets \
+                   packets one by one); direct calls cross none.",
             ..Setting::figure_5(args)
         }
     }
