@@ -133,9 +133,8 @@ pub fn target(routers: &[SocketAddr]) -> String {
 
 /// The configuration of a loop that talks to others by sockets only.
 pub fn config(spin_us: u64) -> LoopConfig {
-    let mut config = LoopConfig::default();
     // Networks are of the measurement alone.
-    config.security = Security::Plaintext;
+    let mut config = LoopConfig { security: Security::Plaintext, ..LoopConfig::default() };
     config.io.local = LocalPolicy::Never;
     config.endpoint.polling = Polling::Adaptive { spin: Duration::from_micros(spin_us) };
     config
