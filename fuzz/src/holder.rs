@@ -158,10 +158,12 @@ impl Stage {
     fn hear(&mut self, at: usize) {
         let connected = self.peers[at].as_ref().expect("it has said something");
         let (peer, socket) = (connected.peer, connected.holder.as_fd());
+        let mut given = None;
         let sent = match wire::receive(socket) {
             Received::Said(Said::Ask(place)) => match self.keeper.ask(peer, place) {
                 Some((mode, files)) => {
                     assert!(self.left.contains_key(&key(place)), "its router is gone");
+                    given = Some(*mode);
                     wire::send_given(socket, *mode, [files.link.as_fd(), files.program.as_fd()])
                 }
                 None => wire::send_nothing(socket),
@@ -193,17 +195,26 @@ impl Stage {
             other => panic!("something was sent: {other:?}"),
         };
         sent.expect("the router reads its answers");
-        self.is_answered(at);
+        self.is_answered(at, given);
     }
 
-    /// What the holder has said is understood.
-    fn is_answered(&self, at: usize) {
+    /// What the holder has said is understood: that it has given a program, in this mode, or not.
+    fn is_answered(&self, at: usize, given: Option<XdpMode>) {
         let connected = self.peers[at].as_ref().expect("it was heard");
         let answer = wire::receive_answer(connected.router.as_fd());
-        assert!(matches!(answer, Received::Said(_)), "{answer:?}");
-        if let Received::Said(Answer::Refused(why)) = answer {
-            assert!(!why.is_empty());
-        }
+        let Received::Said(answer) = answer else { panic!("{answer:?}") };
+        let got = match answer {
+            Answer::Given(mode, files) => {
+                assert!(files.iter().all(|file| rustix::fs::fstat(file).is_ok()), "they are open");
+                Some(mode)
+            }
+            Answer::Refused(why) => {
+                assert!(!why.is_empty());
+                None
+            }
+            Answer::Nothing | Answer::Done => None,
+        };
+        assert_eq!(got, given);
         let keeps = self.runs.values().any(|runs| *runs == connected.peer);
         assert_eq!(self.keeper.keeps_for(connected.peer), keeps);
     }
