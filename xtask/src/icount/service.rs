@@ -14,9 +14,10 @@ const CEILING: f64 = 7_250.0;
 
 /// What an unlimited rate limit on each side may cost, of a call with null policies.
 const RATE_LIMIT_SHARE: f64 = 0.01;
-/// What access control by a field of the request may cost on both sides together: the 1,119 that
-/// were counted, and 3 % more.
-const ACCESS_CEILING: f64 = 1_153.0;
+/// What access control by a field of the request may cost on both sides together: the 1,173 that
+/// were counted, and 3 % more. It compares texts, for which the C library has other instructions on
+/// other processors: on another one, the same program took 1,119.
+const ACCESS_CEILING: f64 = 1_208.0;
 
 /// Prints what a call costs. Fails if that exceeds the ceilings, if they are to be checked.
 pub fn run(root: &Path, is_checked: bool) -> TaskResult {
