@@ -305,7 +305,7 @@ impl GroupOptions {
         let mut settings =
             GroupSettings { plane, workers, asked_max, routers, services, active, ..rest };
         security.of_group(&mut settings)?;
-        settings.check().map_err(|error| error.to_string())?;
+        settings.check().map_err(|error| care::in_names_of_options(&error.to_string()))?;
         Ok(settings)
     }
 }

@@ -6,6 +6,25 @@ use petasos_router::{Config, Ejection, Hold};
 
 use super::GroupOptions;
 
+/// What the core calls a setting, and what its option is.
+const NAMES: [(&str, &str); 8] = [
+    ("`ejection.failures_min`", "`eject_failures`"),
+    ("`ejection.failed_percent`", "`eject_percent`"),
+    ("`ejection.time`", "`eject_ms`"),
+    // There is no option for it.
+    ("`ejection.time_max`, ", ""),
+    ("`slow_start`", "`slow_start_ms`"),
+    ("`hold.time`", "`hold_us`"),
+    ("`hold`", "`hold_us`"),
+    ("`waiting_age_max`", "`waiting_age_ms`"),
+];
+
+/// What the core says of a wrong setting, with the names of options.
+pub(super) fn in_names_of_options(refusal: &str) -> String {
+    let rename = |text: String, (name, option): &(&str, &str)| text.replace(name, option);
+    NAMES.iter().fold(refusal.to_owned(), rename)
+}
+
 /// Fewer failures eject nobody.
 pub(super) fn default_eject_failures() -> u32 {
     Ejection::default().failures_min

@@ -6,6 +6,7 @@ use super::*;
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
     let two = "[[group]]\nlisten = \"127.0.0.1:7000\"\n[[group]]\nlisten = ";
+    let ejection = |wrong| format!("{two}\"127.0.0.1:1\"\neject_percent = 9\n{wrong}");
     for (text, line, what) in [
         ("[[group]]\nlisten = 7\n".to_owned(), "line 2", "expected"),
         ("[[group]]\nlisten = \"127.0.0.1:1\"\nx = 1".to_owned(), "line 3", "x"),
@@ -13,8 +14,15 @@ fn what_is_wrong_is_said_with_its_line() {
         (format!("{two}\"127.0.0.1:1\"\npolicy = \"best\""), "line 3", "`best`"),
         (format!("{two}\"127.0.0.1:1\"\nasked_max = 0"), "line 3", "asked_max"),
         (format!("{two}\"127.0.0.1:1\"\nwaiting_max = 1"), "line 3", "waiting_max"),
-        (format!("{two}\"127.0.0.1:1\"\neject_percent = 101"), "line 3", "failed_percent` is 101"),
-        (format!("{two}\"127.0.0.1:1\"\nhold_us = 9\npolicy = \"rr\""), "line 3", "jsq or jbsqN"),
+        (format!("{two}\"127.0.0.1:1\"\neject_percent = 101"), "line 3", "`eject_percent` is 101"),
+        (format!("{two}\"127.0.0.1:1\"\nslow_start_ms = 90000000"), "line 3", "`slow_start_ms`"),
+        (format!("{two}\"127.0.0.1:1\"\nhold_us = 9\npolicy = \"rr\""), "line 3", "`hold_us`"),
+        (ejection("eject_failures = 0"), "line 3", "`eject_failures` is 0"),
+        (
+            ejection("eject_ms = 300001"),
+            "line 3",
+            "`eject_ms` is 300.001s, but must not exceed 300s",
+        ),
         ("[admin]\nviewers = [\"root\"]\n".to_owned(), "line 2", "uid:N"),
         ("[admin]\nsock = \"a\"\n".to_owned(), "line 2", "sock"),
     ] {
