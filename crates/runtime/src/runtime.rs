@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use petasos_base::{Clock, Time, random_seed};
 use petasos_endpoint::{
-    AtRouter, Backend, Endpoint, EndpointConfig, MethodNames, NoPackets, Node, NodeConfig,
-    NodeError, Polling, ServeConfig,
+    AtRouter, Backend, Endpoint, EndpointConfig, EndpointStats, MethodNames, NoPackets, Node,
+    NodeConfig, NodeError, Polling, ServeConfig,
 };
 use petasos_managed::ServiceConfig;
 use petasos_rpc::descriptors::ServiceRef;
@@ -359,6 +359,14 @@ impl Runtime {
         let schema = service.module().compact().to_vec();
         let services = &mut endpoint.state_mut().parts.services;
         Ok(services.resume(service.name(), service.hash(), schema))
+    }
+
+    /// Every counter of the loop's endpoint.
+    ///
+    /// # Panics
+    /// While the loop turns.
+    pub fn endpoint_stats(&self) -> EndpointStats {
+        self.endpoint.borrow().stats()
     }
 
     /// Turns the loop with `run`, and then does the work that needs the endpoint itself.

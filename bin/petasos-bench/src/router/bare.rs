@@ -14,8 +14,8 @@ use super::part_args::PartArgs;
 use crate::error::BenchError;
 
 /// A slot and a port, beside 8 bytes of whoever asks.
-const BYTES: usize = 16;
-const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(super) const BYTES: usize = 16;
+pub(super) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// How long a forwarder looks for datagrams before it sleeps: as long as the router.
 const SPIN: Duration = Duration::from_micros(50);
 

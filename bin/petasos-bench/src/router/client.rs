@@ -1,16 +1,17 @@
 //! What makes the calls of a measurement: typed calls in this thread's loop, or HTTP requests.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use petasos::{Channel, Loop, Msg, Request, Security};
-use petasos_base::{Rng, random_seed};
+use petasos::{Channel, Join, Loop, LoopConfig, Msg, Request, Security};
+use petasos_base::{Rng, SystemClock, random_seed};
 use petasos_cli::in_loop::InLoop;
 use petasos_load::{Calls, Http, Target, TcpTarget};
 
 use super::messages::generated::{Ask, WorkClient};
+use super::side::BOUND;
 use super::workers;
 use crate::error::BenchError;
 
@@ -55,6 +56,9 @@ pub struct Client {
     event_loop: Rc<Loop>,
 }
 
+/// The most bytes of an answer of a loop that is a worker, too.
+const OWN_ANSWER_BYTES_MAX: usize = 4096;
+
 impl Client {
     /// Makes the loop.
     ///
@@ -62,6 +66,57 @@ impl Client {
     /// If it has no sockets.
     pub fn new() -> Result<Client, BenchError> {
         Ok(Client { event_loop: Rc::new(Loop::new(workers::config(SPIN_US))?) })
+    }
+
+    /// Makes one that is a worker as well, at an address of this host, and answers at once.
+    ///
+    /// # Errors
+    /// If it has no sockets.
+    pub fn that_serves(ip: IpAddr) -> Result<Client, BenchError> {
+        let listen = Some(SocketAddr::new(ip, 0));
+        // Who else it calls may be elsewhere.
+        let any = Some(Ipv4Addr::UNSPECIFIED.into());
+        let config = LoopConfig { listen, ip: any, ..workers::config(SPIN_US) };
+        let event_loop = Rc::new(Loop::new(config)?);
+        event_loop.serve(workers::at_once(OWN_ANSWER_BYTES_MAX))?;
+        Ok(Client { event_loop })
+    }
+
+    /// Where its worker can be called.
+    ///
+    /// # Panics
+    /// If it does not serve.
+    pub fn address(&self) -> SocketAddr {
+        let mut address = self.event_loop.local_address().expect("it serves");
+        if address.ip().is_unspecified() {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        address
+    }
+
+    /// Lets its worker join a router's group, and waits until it is a member.
+    ///
+    /// # Errors
+    /// If the router does not take it.
+    pub fn join(&self, router: SocketAddr) -> Result<(), BenchError> {
+        self.event_loop.join(Join::new(workers::target(&[router])).bound(BOUND))?;
+        let clock = SystemClock::default();
+        let give_up_at = clock.now() + workers::JOIN_MAX;
+        while !self.event_loop.routers().iter().all(|at| at.is_member) {
+            if clock.now() > give_up_at {
+                return Err("the router does not take the client's own worker".into());
+            }
+            self.event_loop.run_turns(1);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Calls to groups so far, and how many of these had a session with their worker: those that
+    /// asked for one first, and few others.
+    pub fn asked(&self) -> (u64, u64) {
+        let pairs = self.event_loop.runtime().endpoint_stats().pairs;
+        (pairs.asked, pairs.bound)
     }
 
     /// A stub of a group.

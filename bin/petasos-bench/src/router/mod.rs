@@ -34,6 +34,7 @@ mod search;
 mod side;
 mod sleeping;
 mod team;
+mod turns;
 mod uniform;
 mod workers;
 

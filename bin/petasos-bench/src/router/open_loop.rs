@@ -12,6 +12,9 @@ use crate::error::BenchError;
 const WARM_UP: f64 = 0.25;
 /// The part of a mean service time that 99 of 100 requests may be sent late.
 const LAG_PART: u32 = 4;
+/// How long the generator looks for answers before a request is due: always. It has a core of its
+/// own, and a virtual machine's processor that rests is often woken a millisecond late.
+const SPIN: Duration = Duration::from_secs(1);
 const QUICK_LAG_MAX: Duration = Duration::from_secs(5);
 
 /// What came of a point.
@@ -54,7 +57,8 @@ pub fn point(
         Schedule::new(&arrivals, rate, Duration::from_secs_f64(seconds))
     };
     let plan = Plan { warm_up: Some(schedule(seconds * WARM_UP)?), measured: schedule(seconds)? };
-    let limits = Limits { failures_max: 0.0, lag_max: arrived.lag_max, ..Limits::default() };
+    let limits =
+        Limits { failures_max: 0.0, lag_max: arrived.lag_max, spin: SPIN, ..Limits::default() };
     match run(target, &Clock::system(), plan, &limits, |_| {}) {
         Ok(run) => {
             let (outcome, refusals) = run.report_anyway();

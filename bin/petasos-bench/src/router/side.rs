@@ -12,6 +12,7 @@ use super::operator::Operator;
 use super::part_args::PartName;
 use super::plane::Plane;
 use super::programs::{Balancer, ROUTER_CORE, Router, cpu_s_with_children, part};
+use super::turns::{BareTurns, Between};
 use crate::error::BenchError;
 use crate::managed::sidecars::Running;
 use crate::rpc::process::Process;
@@ -45,6 +46,8 @@ pub enum Kind {
     /// The same by way of a forwarder that is at the other end of a link, as routers with a plane
     /// are.
     BareAcross,
+    /// Client and worker take turns in one thread.
+    Turns(Between),
 }
 
 /// What workers are like.
@@ -60,6 +63,9 @@ pub struct Setup {
     pub router: &'static [&'static str],
     /// The router's plane, if it is at the other end of a link.
     pub plane: Option<Plane>,
+    /// Whether a client in a closed loop looks for answers all the time: it has a core of its own,
+    /// and nobody has to wake it.
+    pub client_spins: bool,
 }
 
 /// The policy of a router whose plane is compared with others.
@@ -72,12 +78,16 @@ pub const BOUND: u16 = 512;
 pub struct Side<'a> {
     client: &'a Client,
     kind: Kind,
+    client_spins: bool,
     // Ends before those that it calls.
     proxy: Option<Running>,
     forwarder: Option<(Process, SocketAddr)>,
-    workers: Process,
+    /// Unless the client is the worker, too.
+    workers: Option<Process>,
     addresses: Vec<SocketAddr>,
     router: Option<Router>,
+    /// Of a client whose socket echoes.
+    bare: Option<BareTurns>,
     /// Of a forwarder that is at its other end.
     _link: Option<Link>,
 }
@@ -86,7 +96,19 @@ impl Setup {
     /// Workers that answer at once.
     pub fn at_once(workers: usize, core: usize) -> Setup {
         let service = Service::Deterministic;
-        Setup { workers, core, service, mean_ns: 0, way_ns: 0, router: &[], plane: None }
+        let (mean_ns, way_ns, router, plane, client_spins) = (0, 0, &[][..], None, false);
+        Setup { workers, core, service, mean_ns, way_ns, router, plane, client_spins }
+    }
+
+    /// Starts a router with this policy.
+    ///
+    /// # Errors
+    /// If it was not built, or does not come up.
+    fn router(&self, policy: &'static str) -> Result<Router, BenchError> {
+        match self.plane {
+            None => Router::start(policy, self.router),
+            Some(plane) => Router::by(plane, policy, self.router),
+        }
     }
 
     /// Of a part with workers at this address.
@@ -109,6 +131,7 @@ impl Kind {
             Kind::OneQueue(part) => part,
             Kind::Http | Kind::HttpAtRandom | Kind::Proxy(_) => PartName::Http,
             Kind::Bare { .. } | Kind::BareAcross => PartName::Echo,
+            Kind::Turns(_) => unreachable!("the client is the worker"),
         }
     }
 }
@@ -132,10 +155,12 @@ impl<'a> Side<'a> {
     /// # Errors
     /// If one does not come up.
     pub fn start(kind: Kind, setup: &Setup, client: &'a Client) -> Result<Side<'a>, BenchError> {
-        let router = match (kind, setup.plane) {
-            (Kind::Router(policy), None) => Some(Router::start(policy, setup.router)?),
-            (Kind::Router(policy), Some(plane)) => Some(Router::by(plane, policy, setup.router)?),
-            (Kind::Plane(plane), _) => Some(Router::by(plane, PLANES_POLICY, setup.router)?),
+        if let Kind::Turns(between) = kind {
+            return Side::in_turns(between, setup, client);
+        }
+        let router = match kind {
+            Kind::Router(policy) => Some(setup.router(policy)?),
+            Kind::Plane(plane) => Some(Router::by(plane, PLANES_POLICY, setup.router)?),
             _ => None,
         };
         let link = (kind == Kind::BareAcross).then(Link::new).transpose()?;
@@ -144,11 +169,55 @@ impl<'a> Side<'a> {
         let side = Side::start_with(kind, client, router, |routers| {
             part(kind.part(), setup.core, &setup.options(ip), routers)
         })?;
+        let side = Side { client_spins: setup.client_spins, ..side };
         let Some(link) = link else { return Ok(side) };
         let options = [("--ip", link.far().to_string())];
         let (forwarder, at) =
             link.at_router(|| part(PartName::Forwarder, ROUTER_CORE, &options, &side.addresses))?;
         Ok(Side { forwarder: Some((forwarder, at[0])), _link: Some(link), ..side })
+    }
+
+    /// Starts who is between a client and itself, if somebody is.
+    fn in_turns(
+        between: Between,
+        setup: &Setup,
+        client: &'a Client,
+    ) -> Result<Side<'a>, BenchError> {
+        let mut side = Side::of(Kind::Turns(between), client);
+        match between {
+            Between::Nobody => side.addresses = vec![client.address()],
+            Between::Router(policy) => {
+                let router = setup.router(policy)?;
+                client.join(router.address)?;
+                side.router = Some(router);
+            }
+            Between::Bare => side.bare = Some(BareTurns::new(|own| Ok(((), own)))?.0),
+            Between::Forwarder => {
+                let (bare, forwarder) = BareTurns::new(|own| {
+                    let (forwarder, at) = part(PartName::Forwarder, ROUTER_CORE, &[], &[own])?;
+                    Ok(((forwarder, at[0]), at[0]))
+                })?;
+                (side.bare, side.forwarder) = (Some(bare), Some(forwarder));
+            }
+        }
+        Ok(side)
+    }
+
+    /// Nobody yet.
+    fn of(kind: Kind, client: &'a Client) -> Side<'a> {
+        Side {
+            client,
+            kind,
+            // In turns, it is its own worker.
+            client_spins: matches!(kind, Kind::Turns(_)),
+            proxy: None,
+            forwarder: None,
+            workers: None,
+            addresses: Vec::new(),
+            router: None,
+            bare: None,
+            _link: None,
+        }
     }
 
     /// Starts a contender's other processes: its workers, which are told of the router, and who
@@ -175,19 +244,20 @@ impl<'a> Side<'a> {
             }
             _ => None,
         };
-        Ok(Side { client, kind, proxy, forwarder, workers, addresses, router, _link: None })
+        let side = Side::of(kind, client);
+        Ok(Side { proxy, forwarder, workers: Some(workers), addresses, router, ..side })
     }
 
     /// Whom its client calls.
     pub fn reach(&self) -> Reach {
-        let first = self.addresses[0];
+        let first = || self.addresses[0];
         match (self.kind, &self.proxy, &self.router) {
             (_, Some(proxy), _) => Reach::Http(vec![proxy.address]),
             (_, _, Some(router)) => Reach::Group(router.address),
             (Kind::Bare { .. } | Kind::BareAcross, ..) => {
-                Reach::Bare(self.forwarder.as_ref().map_or(first, |(_, at)| *at))
+                Reach::Bare(self.forwarder.as_ref().map_or_else(first, |(_, at)| *at))
             }
-            (Kind::Http | Kind::OneQueue(PartName::Pool), ..) => Reach::Http(vec![first]),
+            (Kind::Http | Kind::OneQueue(PartName::Pool), ..) => Reach::Http(vec![first()]),
             (Kind::HttpAtRandom, ..) => Reach::Http(self.addresses.clone()),
             _ => Reach::Servers(self.addresses.clone()),
         }
@@ -202,6 +272,9 @@ impl<'a> Side<'a> {
         asked: &Asked,
         outstanding_max: u32,
     ) -> Result<Box<dyn Target>, BenchError> {
+        if let Some(bare) = &self.bare {
+            return Ok(Box::new(bare.target(outstanding_max)?));
+        }
         let stubs = match self.reach() {
             Reach::Http(servers) => return http(&servers, asked, outstanding_max),
             Reach::Bare(to) => return Ok(Box::new(BareTarget::new(to, outstanding_max)?)),
@@ -229,14 +302,25 @@ impl<'a> Side<'a> {
     /// # Errors
     /// If they have died.
     pub fn ran(&mut self) -> Result<u64, BenchError> {
-        let answer = self.workers.ask("count")?;
+        let workers = self.workers.as_mut().ok_or("the client is the worker")?;
+        let answer = workers.ask("count")?;
         let count = answer.strip_prefix("ran ").and_then(|count| count.parse().ok());
         count.ok_or_else(|| "a worker answered out of turn".into())
     }
 
     /// Processor time of the workers so far, in seconds.
     pub fn workers_cpu_s(&self) -> f64 {
-        self.workers.cpu_s().unwrap_or_default()
+        self.workers.as_ref().and_then(Process::cpu_s).unwrap_or_default()
+    }
+
+    /// Calls of the client to groups so far, and how many of these asked for a worker first.
+    pub fn asked(&self) -> (u64, u64) {
+        self.client.asked()
+    }
+
+    /// Whether the client looks for answers all the time.
+    pub fn client_spins(&self) -> bool {
+        self.client_spins
     }
 
     /// Processor time of who is between them and the client, if somebody is.

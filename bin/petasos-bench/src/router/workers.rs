@@ -11,10 +11,11 @@ use petasos_base::random_seed;
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_endpoint::{LocalPolicy, Polling};
 use petasos_pacing::Deadlines;
+use petasos_queueing::Service;
 
 use super::messages::generated::{Answer, Ask, Work, WorkServer};
 use super::part_args::{PartArgs, say};
-use super::sleeping::Queue;
+use super::sleeping::{Queue, Times};
 use crate::error::BenchError;
 
 /// The most bytes of an answer.
@@ -22,7 +23,7 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// From here on, bytes are shared and not copied.
 const SHARED_BYTES_MIN: usize = 4096;
 /// How long workers may take to become members.
-const JOIN_MAX: Duration = Duration::from_secs(20);
+pub(super) const JOIN_MAX: Duration = Duration::from_secs(20);
 /// How long they may take to end what they have begun.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -81,6 +82,18 @@ impl Worker {
         };
         Ok(Response::new(answer))
     }
+}
+
+/// A service that answers at once, with so many bytes at most.
+pub fn at_once(answer_bytes_max: usize) -> WorkServer<impl Work> {
+    let times = Times { service: Service::Deterministic, mean_ns: 0, way_ns: 0 };
+    WorkServer::new(Worker {
+        queue: Mutex::new(Queue::new(times, random_seed())),
+        deadlines: Deadlines::start(),
+        bytes: vec![2; answer_bytes_max].into(),
+        ran: Arc::default(),
+        tells: false,
+    })
 }
 
 /// Starts workers, and waits until all routers have them as members.

@@ -6,11 +6,14 @@
 mod outcome;
 mod rounds;
 
+use std::net::Ipv4Addr;
+
 use super::args::RouterArgs;
 use super::client::{Asked, Client};
 use super::plane::Plane;
 use super::programs::{Balancer, CLIENT_CORE, ROUTER_CORE};
 use super::side::{Contender, Kind, Setup, Side, start_all};
+use super::turns::Between;
 use crate::error::BenchError;
 use crate::report::Report;
 pub use outcome::{contenders, table};
@@ -62,12 +65,23 @@ const ECHO: &[Contender] = &[
     ROUTER,
     Contender { name: "bare", kind: Kind::Bare { is_forwarded: false } },
     Contender { name: "bare-forwarded", kind: Kind::Bare { is_forwarded: true } },
+    DIRECT_TURNS,
+    ROUTER_TURNS,
+    turns("bare-turns", Between::Bare),
+    turns("bare-forwarded-turns", Between::Forwarder),
     HTTP,
     NGINX,
     HAPROXY,
 ];
 const GOODPUT: &[Contender] = &[DIRECT, ROUTER, HTTP, NGINX, HAPROXY];
-const PACKETS: &[Contender] = &[DIRECT, ROUTER];
+const PACKETS: &[Contender] = &[DIRECT, ROUTER, DIRECT_TURNS, ROUTER_TURNS];
+
+const DIRECT_TURNS: Contender = turns("direct-turns", Between::Nobody);
+const ROUTER_TURNS: Contender = turns("router-turns", Between::Router("jbsq16"));
+
+const fn turns(name: &'static str, between: Between) -> Contender {
+    Contender { name, kind: Kind::Turns(between) }
+}
 
 const fn plane(name: &'static str, plane: Plane) -> Contender {
     Contender { name, kind: Kind::Plane(plane) }
@@ -84,9 +98,11 @@ const PLANES: &[Contender] = &[
 ];
 
 /// Who is behind whom: what the second takes more than the first.
-pub const HOPS: [(&str, &str); 8] = [
+pub const HOPS: [(&str, &str); 10] = [
     ("direct", "router"),
     ("bare", "bare-forwarded"),
+    ("direct-turns", "router-turns"),
+    ("bare-turns", "bare-forwarded-turns"),
     ("http", "nginx"),
     ("http", "haproxy"),
     ("direct", "udp"),
@@ -108,8 +124,9 @@ const QUICK_OUTSTANDING: [usize; 2] = [1, OUTSTANDING_MAX];
 /// Workers of a contender.
 const WORKERS: usize = 4;
 /// A request of so many bytes is the longest that fits a packet of the router's default payload,
-/// 1400 bytes: the head takes 8, the message's other fields 5.
-const WHOLE_BYTES: usize = 1387;
+/// 1400 bytes. It travels as it lies in memory: the call's head takes 8 bytes, the image's header 8,
+/// and the message's struct 40.
+const WHOLE_BYTES: usize = 1400 - 8 - 8 - 40;
 
 impl Setting {
     /// Figure 5: an echo of 8 bytes.
@@ -129,8 +146,9 @@ impl Setting {
             points: at_once.iter().map(point).collect(),
             contenders: ECHO,
             setup: Setup { plane: args.plane, ..Setup::at_once(WORKERS, CLIENT_CORE) },
-            note: "Client and workers share a core, where one sleeps while the other works; the \
-                   router, the proxies and the forwarder have the other core.",
+            note: "Client and workers share a core, where one sleeps while the other works, or \
+                   (`turns`) are one thread that takes turns and never sleeps; the router, the \
+                   proxies and the forwarder have the other core.",
             shows: Shows::Echo,
         }
     }
@@ -160,14 +178,16 @@ impl Setting {
         // As long as those of sessions on this host. Links have shorter packets.
         const ROUTER_OPTIONS: &[&str] = &["--payload-bytes", "8900"];
         let router = if args.plane.is_some() { &[] } else { ROUTER_OPTIONS };
-        let setup = Setup { router, plane: args.plane, ..Setup::at_once(WORKERS, ROUTER_CORE) };
+        let (plane, at_once) = (args.plane, Setup::at_once(WORKERS, ROUTER_CORE));
+        let setup = Setup { router, plane, client_spins: true, ..at_once };
         Setting {
             figure: "4",
             title: "Goodput by size of answer",
             points: sizes.iter().map(point).collect(),
             contenders: GOODPUT,
             setup,
-            note: "The client has one core; workers, the router and the proxies share the other.",
+            note: "The client has one core, and looks for answers all the time; workers, the router \
+                   and the proxies share the other.",
             shows: Shows::Goodput,
         }
     }
@@ -194,7 +214,8 @@ impl Setting {
 /// # Errors
 /// If nothing can be measured, or a contender fails.
 pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
-    let (client, mut skipped) = (Client::new()?, Vec::new());
+    let ip = if args.leaves_host() { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+    let (client, mut skipped) = (Client::that_serves(ip.into())?, Vec::new());
     let contenders = args.chosen(setting.contenders, |contender| contender.name)?;
     let sides = start_all(
         contenders,

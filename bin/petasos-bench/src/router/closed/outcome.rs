@@ -104,6 +104,7 @@ pub fn contenders(at: &PointRounds) -> Value {
             "gbit_per_s": row.median(|turn| Some(gbit(at, turn))),
             "cpu_s_per_million": row.median(|turn| turn.between_cpu_s),
             "workers_cpu_s_per_million": row.median(|turn| Some(turn.workers_cpu_s)),
+            "asked_first": row.median(|turn| turn.asked_first),
         });
         (row.name.to_owned(), value)
     };
@@ -136,13 +137,15 @@ fn ratios(at: &PointRounds) -> Value {
 }
 
 /// How much longer a request takes that does not fit one packet, and how many round trips without a
-/// router that is.
+/// router that is: of client and worker in one thread, if they were measured.
 fn second_packet(rounds: &Rounds) -> Option<Value> {
     let [one, two] = &rounds.points[..] else { return None };
     let median = |at: &PointRounds, name| at.row(name)?.median(|turn| Some(turn.p50_us));
-    let direct = median(one, "direct")?;
-    let more = median(two, "router")? - median(one, "router")?;
-    Some(json!({ "more_us": more, "direct_us": direct, "round_trips": more / direct }))
+    let more = |(direct, router)| {
+        let (direct, more) = (median(one, direct)?, median(two, router)? - median(one, router)?);
+        Some(json!({ "more_us": more, "direct_us": direct, "round_trips": more / direct }))
+    };
+    more(("direct-turns", "router-turns")).or_else(|| more(("direct", "router")))
 }
 
 /// Medians of each contender at a point.

@@ -38,6 +38,8 @@ pub struct Turn {
     pub between_cpu_s: Option<f64>,
     /// Of the workers.
     pub workers_cpu_s: f64,
+    /// The part of calls that asked for a worker first, of those to a group.
+    pub asked_first: Option<f64>,
 }
 
 /// Rounds of a point, beside one that does not count.
@@ -106,10 +108,14 @@ pub fn turn(
     length: Duration,
 ) -> Result<Turn, BenchError> {
     let before = (side.between_cpu_s(), side.workers_cpu_s());
-    // It sleeps while it waits: workers may need the core.
-    let closed = closed_loop(target, &Clock::system(), point.outstanding, length, false)?;
+    let asked_before = side.asked();
+    // Where it sleeps while it waits, workers need the core.
+    let spins = side.client_spins();
+    let closed = closed_loop(target, &Clock::system(), point.outstanding, length, spins)?;
     let per_million = |cpu_s: f64| cpu_s * 1e6 / closed.answered.max(1) as f64;
     let between = side.between_cpu_s().zip(before.0).map(|(after, before)| after - before);
+    let (asked, first) = side.asked();
+    let (asked, first) = (asked - asked_before.0, first - asked_before.1);
     let quantile = |quantile| closed.latencies.quantile_us(quantile).unwrap_or_default();
     Ok(Turn {
         p50_us: quantile(0.5),
@@ -117,6 +123,7 @@ pub fn turn(
         ops_per_s: closed.ops_per_s(),
         between_cpu_s: between.map(per_million),
         workers_cpu_s: per_million(side.workers_cpu_s() - before.1),
+        asked_first: (asked > 0).then(|| first as f64 / asked as f64),
     })
 }
 
@@ -165,6 +172,7 @@ mod tests {
             ops_per_s: 1.0,
             between_cpu_s: None,
             workers_cpu_s: 1.0,
+            asked_first: None,
         };
         let row = Row { name: "router", turns: [2.0, 4.0, 6.0].map(turn).into() };
         // The deviation is 2, of three turns.

@@ -80,6 +80,7 @@ mod tests {
             ops_per_s,
             between_cpu_s: None,
             workers_cpu_s: 1.0,
+            asked_first: None,
         };
         let rows = [("whole", [100.0, 200.0, 300.0]), ("lossy", [90.0, 100.0, 285.0])];
         let rows = rows.map(|(name, rates)| Row { name, turns: rates.map(turn).into() });
