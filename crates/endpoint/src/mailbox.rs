@@ -15,7 +15,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard};
 
 use petasos_base::Doorbell;
-use petasos_base::sync::{AtomicBool, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 
 /// See the module's documentation.
@@ -24,9 +23,6 @@ pub struct Mailbox<T> {
     queue: Mutex<Option<VecDeque<T>>>,
     doorbell: Doorbell,
     eventfd: OwnedFd,
-    /// Whether the eventfd may be readable: set after it is written, so that what is readable and
-    /// not marked yet is marked by the time the loop wakes for it again.
-    is_written: AtomicBool,
 }
 
 impl<T> Mailbox<T> {
@@ -40,7 +36,6 @@ impl<T> Mailbox<T> {
             queue: Mutex::new(Some(VecDeque::new())),
             doorbell: Doorbell::default(),
             eventfd,
-            is_written: AtomicBool::new(false),
         })
     }
 
@@ -102,20 +97,8 @@ impl<T> Mailbox<T> {
         self.write();
     }
 
-    /// Makes the eventfd unreadable until the next wake-up. If nobody has written it, that is not a
-    /// system call.
-    #[inline]
+    /// Makes the eventfd unreadable until the next wake-up.
     pub fn hush(&self) {
-        if self.is_written.load(Ordering::Relaxed) {
-            self.read();
-        }
-    }
-
-    #[cold]
-    fn read(&self) {
-        // Whoever writes after the read below marks it after this, as the system orders both; who
-        // has written before it has it read once more, in vain.
-        self.is_written.store(false, Ordering::Relaxed);
         // An error means that it was not readable, which is the goal.
         let _ = rustix::io::read(&self.eventfd, &mut [0u8; 8]);
     }
@@ -129,7 +112,6 @@ impl<T> Mailbox<T> {
         // The only possible error says that the counter is at its maximum, and then the
         // descriptor is readable already.
         let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
-        self.is_written.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<VecDeque<T>>> {
