@@ -124,8 +124,8 @@ const QUICK_OUTSTANDING: [usize; 2] = [1, OUTSTANDING_MAX];
 /// Workers of a contender.
 const WORKERS: usize = 4;
 /// A request of so many bytes is the longest that fits a packet of the router's default payload,
-/// 1400 bytes. It travels as it lies in memory: the call's head takes 8 bytes, the image's header 8,
-/// and the message's struct 40.
+/// 1400 bytes. It travels as it lies in memory: the call's head takes 8 bytes, the image's header
+/// 8, and the message's struct 40.
 const WHOLE_BYTES: usize = 1400 - 8 - 8 - 40;
 
 impl Setting {
@@ -186,8 +186,8 @@ impl Setting {
             points: sizes.iter().map(point).collect(),
             contenders: GOODPUT,
             setup,
-            note: "The client has one core, and looks for answers all the time; workers, the router \
-                   and the proxies share the other.",
+            note: "The client has one core, and looks for answers all the time; workers, the \
+                   router and the proxies share the other.",
             shows: Shows::Goodput,
         }
     }
