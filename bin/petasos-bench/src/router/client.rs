@@ -11,8 +11,7 @@ use petasos_cli::in_loop::InLoop;
 use petasos_load::{Calls, Http, Target, TcpTarget};
 
 use super::messages::generated::{Ask, WorkClient};
-use super::side::BOUND;
-use super::workers;
+use super::workers::{self, BOUND};
 use crate::error::BenchError;
 
 /// How long connecting may take.

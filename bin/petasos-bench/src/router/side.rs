@@ -13,6 +13,7 @@ use super::part_args::PartName;
 use super::plane::Plane;
 use super::programs::{Balancer, ROUTER_CORE, Router, cpu_s_with_children, part};
 use super::turns::{BareTurns, Between};
+use super::workers::BOUND;
 use crate::error::BenchError;
 use crate::managed::sidecars::Running;
 use crate::rpc::process::Process;
@@ -70,9 +71,6 @@ pub struct Setup {
 
 /// The policy of a router whose plane is compared with others.
 pub const PLANES_POLICY: &str = "jbsq16";
-
-/// What a worker says it takes at a time. The router's policy gives fewer.
-pub const BOUND: u16 = 512;
 
 /// A contender's processes.
 pub struct Side<'a> {

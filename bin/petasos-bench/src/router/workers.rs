@@ -18,6 +18,8 @@ use super::part_args::{PartArgs, say};
 use super::sleeping::{Queue, Times};
 use crate::error::BenchError;
 
+/// What a worker says it takes at a time. The router's policy gives fewer.
+pub const BOUND: u16 = 512;
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// From here on, bytes are shared and not copied.

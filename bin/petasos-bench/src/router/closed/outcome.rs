@@ -172,8 +172,11 @@ pub fn table(at: &PointRounds) -> Table {
     table
 }
 
+/// What follows the name of a contender whose client and worker take turns.
+const TURNS: &str = "-turns";
+
 fn tone(name: &str) -> Tone {
-    match name {
+    match name.strip_suffix(TURNS).unwrap_or(name) {
         "router" | "udp" => Tone::Primary,
         "direct" => Tone::Secondary,
         "nginx" | "xdp-socket" => Tone::Tertiary,
@@ -211,7 +214,7 @@ fn echo_charts(setting: &Setting, rounds: &Rounds) -> Vec<Chart> {
     charts
 }
 
-/// The 99th percentile by the rate that so many requests at a time reach.
+/// The 99th percentile by the rate that so many requests at a time reach, of processes.
 fn latency_by_rate(setting: &Setting, rounds: &Rounds) -> Chart {
     let line = |row: &Row| {
         let points = rounds.points.iter().filter_map(|at| {
@@ -223,7 +226,8 @@ fn latency_by_rate(setting: &Setting, rounds: &Rounds) -> Chart {
     };
     let title = format!("{}: 99th percentile by rate", setting.title);
     let (x, y) = (Axis::log("Rate", "1/s"), Axis::log("Round trip", "µs"));
-    Chart::lines(title, x, y, rounds.points[0].rows.iter().map(line).collect())
+    let rows = rounds.points[0].rows.iter().filter(|row| !row.name.ends_with(TURNS));
+    Chart::lines(title, x, y, rows.map(line).collect())
 }
 
 fn goodput_chart(setting: &Setting, rounds: &Rounds) -> Chart {

@@ -14,9 +14,9 @@ use serde::Deserialize;
 
 use super::super::client::{Client, http_of};
 use super::super::programs::{ROUTER_CORE, beside};
-use super::super::side::{BOUND, Reach};
+use super::super::side::Reach;
 use super::super::team::WORKERS;
-use super::super::workers;
+use super::super::workers::{self, BOUND};
 use crate::error::BenchError;
 use crate::managed::folder::Folder;
 use crate::router::args::RouterArgs;
