@@ -25,14 +25,18 @@ fn writes_run_on_the_primary_and_reads_are_balanced() {
         let reply = client.run(&format!("GET key:{number}"));
         assert_eq!(reply, format!("${}\r\n{expected}", expected.len()));
     }
-    // One connection has one read at a time, so the router may give all to one; many do not.
-    let many = array(&["GET", "key:1"]).repeat(600);
-    client.send(&many);
-    (0..600).for_each(|_| assert_eq!(client.reply(), b"$7\r\nvalue:1\r\n"));
-    let reads: Vec<_> = group.nodes.iter().map(|node| node.count("reads")).collect();
+    let reads = || group.nodes.iter().map(|node| node.count("reads")).collect::<Vec<_>>();
     // A read that is not answered soon may run again.
-    assert!(reads.iter().sum::<u64>() >= 900, "{reads:?}");
-    assert!(reads.iter().all(|count| *count > 90), "{reads:?}");
+    assert!(reads().iter().sum::<u64>() >= 300, "{:?}", reads());
+    // One connection has one read at a time, so the router may give all to one; many do not, once
+    // the router hears all nodes, which a busy host may put off.
+    let many = array(&["GET", "key:1"]).repeat(600);
+    until("each node answers a tenth of the reads", || {
+        let before = reads();
+        client.send(&many);
+        (0..600).for_each(|_| assert_eq!(client.reply(), b"$7\r\nvalue:1\r\n"));
+        reads().iter().zip(before).all(|(now, before)| now - before >= 60)
+    });
 }
 
 #[test]
