@@ -94,11 +94,8 @@ impl Target for BareTurns {
         Ok(())
     }
 
-    fn wait(&mut self, timeout: Duration) {
-        // Its worker is this thread: there is nothing to wait for.
-        let _ = timeout;
-        core::hint::spin_loop();
-    }
+    /// Its worker is this thread: there is nothing to wait for.
+    fn wait(&mut self, _timeout: Duration) {}
 }
 
 #[cfg(test)]

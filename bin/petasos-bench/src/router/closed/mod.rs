@@ -215,8 +215,10 @@ impl Setting {
 /// If nothing can be measured, or a contender fails.
 pub fn run(args: &RouterArgs, setting: &Setting) -> Result<Report, BenchError> {
     let ip = if args.leaves_host() { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
-    let (client, mut skipped) = (Client::that_serves(ip.into())?, Vec::new());
     let contenders = args.chosen(setting.contenders, |contender| contender.name)?;
+    let is_worker = contenders.iter().any(|it| matches!(it.kind, Kind::Turns(_)));
+    let client = if is_worker { Client::that_serves(ip.into())? } else { Client::new()? };
+    let mut skipped = Vec::new();
     let sides = start_all(
         contenders,
         |contender| Side::start(contender.kind, &setting.setup, &client),
