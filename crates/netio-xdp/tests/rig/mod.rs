@@ -148,11 +148,14 @@ fn join(left: &Namespace, name: &str, right: &Namespace, other: &str, queues: u3
 }
 
 fn configure(host: &Namespace, name: &str, number: u8) {
-    // An interface that has just come up misses the first solicitations of IPv6; the kernel would
-    // repeat them after a second only, and twice.
-    for (setting, value) in [("retrans_time_ms", "20"), ("mcast_solicit", "100")] {
-        let path = format!("/proc/sys/net/ipv6/neigh/{name}/{setting}");
-        host.run(|| std::fs::write(path, value)).expect("the interface exists");
+    // An interface that has just come up, or a switch's port, misses the first questions for
+    // neighbours. The kernel would repeat them after a second only, and twice, and then drop what
+    // waits for the answer; a port may take longer while other namespaces are taken down.
+    for family in ["ipv4", "ipv6"] {
+        for (setting, value) in [("retrans_time_ms", "20"), ("mcast_solicit", "3000")] {
+            let path = format!("/proc/sys/net/{family}/neigh/{name}/{setting}");
+            host.run(|| std::fs::write(path, value)).expect("the interface exists");
+        }
     }
     host.ip(&format!("addr add {}/24 dev {name}", v4(number)));
     host.ip(&format!("addr add {}/64 dev {name} nodad", v6(number)));
