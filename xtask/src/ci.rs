@@ -150,8 +150,12 @@ fn doc(root: &Path) -> TaskResult {
 }
 
 /// The lock-free code: the package, and which of its unit tests are written for the model checker.
-const LOOM_TESTS: [(&str, &str); 3] =
-    [("petasos-base", "doorbell"), ("petasos-shm", "ring"), ("petasos-router", "board")];
+const LOOM_TESTS: [(&str, &str); 4] = [
+    ("petasos-base", "doorbell"),
+    ("petasos-shm", "ring"),
+    ("petasos-router", "board"),
+    ("petasos-store", "reader_model"),
+];
 
 /// Runs them with the atomics of the model checker, in one build.
 fn loom(root: &Path) -> TaskResult {

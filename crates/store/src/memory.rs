@@ -1,0 +1,194 @@
+//! The memory of a partition: buckets and a log, all of it words that are read and written one at
+//! a time (K13).
+//!
+//! One thread writes, the partition's owner; its loads and stores are plain ones on today's
+//! processors. Readers of other threads are data races nowhere, and validate what they have read
+//! (`reader`). The order that they rely on:
+//!
+//! - a change of a bucket lies between [`Memory::begin_change`] and [`Memory::end_change`];
+//! - an entry is written before a slot leads to it ([`Memory::set_slot`] releases it);
+//! - [`Memory::mark`] changes before a place of the log is written that slots may have led to.
+
+use petasos_base::prefetch;
+use petasos_base::sync::{AtomicU64, Ordering, fence};
+
+use crate::sizes::Sizes;
+use crate::slot::Slot;
+
+/// Slots of a bucket.
+pub(crate) const SLOTS: usize = 7;
+/// In word 0 of a bucket: it is locked (K15).
+const LOCKED: u64 = 1;
+/// One change, begun or ended, of word 0: the version is in the other 63 bits.
+const CHANGE: u64 = 2;
+
+/// A bucket: lock and version, and seven slots (K10).
+#[repr(align(64))]
+struct Line([AtomicU64; 1 + SLOTS]);
+
+const _: () = assert!(size_of::<Line>() == 64 || cfg!(loom));
+
+/// What the owner writes, and readers read.
+pub(crate) struct Memory {
+    /// Main buckets, then overflow buckets.
+    lines: Box<[Line]>,
+    log: Box<[AtomicU64]>,
+    /// Of a cache: where the log ends. Of a store: how often a segment was begun.
+    mark: AtomicU64,
+}
+
+/// The lock and the version of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BucketState(u64);
+
+impl BucketState {
+    /// K5: how often keys of the bucket have changed.
+    pub fn version(self) -> u64 {
+        self.0 >> 1
+    }
+
+    pub fn is_locked(self) -> bool {
+        self.0 & LOCKED != 0
+    }
+
+    /// Whether the owner is changing the bucket.
+    pub fn is_changing(self) -> bool {
+        self.0 & CHANGE != 0
+    }
+}
+
+impl Memory {
+    pub fn new(sizes: &Sizes) -> Memory {
+        let words = |count: u64| (0..count).map(|_| AtomicU64::new(0)).collect();
+        let line = |_| Line(core::array::from_fn(|_| AtomicU64::new(0)));
+        let lines = (0..u64::from(sizes.buckets) + u64::from(sizes.overflow)).map(line).collect();
+        Memory { lines, log: words(sizes.log_words), mark: AtomicU64::new(0) }
+    }
+
+    /// Words of the log.
+    #[inline]
+    pub fn log_words(&self) -> usize {
+        self.log.len()
+    }
+
+    /// Buckets of both kinds.
+    #[inline]
+    pub fn lines(&self) -> usize {
+        self.lines.len()
+    }
+
+    #[inline]
+    pub fn word(&self, at: usize) -> u64 {
+        self.log[at].load(Ordering::Relaxed)
+    }
+
+    /// Words of the log, one behind the other.
+    #[inline]
+    pub fn words(&self, at: usize, count: usize) -> impl Iterator<Item = u64> {
+        self.log[at..at + count].iter().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub fn set_word(&self, at: usize, word: u64) {
+        self.log[at].store(word, Ordering::Relaxed);
+    }
+
+    /// Copies words to a place that begins before them, or apart from them.
+    pub fn copy_words(&self, from: usize, to: usize, count: usize) {
+        assert!(to <= from || from + count <= to, "it copies from the front");
+        let [from, to] = [from, to].map(|at| &self.log[at..at + count]);
+        for (from, to) in from.iter().zip(to) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub fn slot(&self, line: usize, slot: usize) -> Slot {
+        Slot::from_bits(self.lines[line].0[1 + slot].load(Ordering::Acquire))
+    }
+
+    /// All slots of a bucket.
+    #[inline]
+    pub fn slots(&self, line: usize) -> [Slot; SLOTS] {
+        let [_, slots @ ..] = &self.lines[line].0;
+        slots.each_ref().map(|slot| Slot::from_bits(slot.load(Ordering::Acquire)))
+    }
+
+    #[inline]
+    pub fn set_slot(&self, line: usize, slot: usize, to: Slot) {
+        self.lines[line].0[1 + slot].store(to.bits(), Ordering::Release);
+    }
+
+    #[inline]
+    pub fn state(&self, line: usize) -> BucketState {
+        BucketState(self.lines[line].0[0].load(Ordering::Acquire))
+    }
+
+    /// The owner begins to change a bucket: its version is odd from now on.
+    #[inline]
+    pub fn begin_change(&self, line: usize) {
+        self.count_change(line, Ordering::Relaxed);
+        fence(Ordering::Release);
+    }
+
+    /// It has changed the bucket: the version is even, and larger than before.
+    #[inline]
+    pub fn end_change(&self, line: usize) {
+        self.count_change(line, Ordering::Release);
+    }
+
+    #[inline]
+    fn count_change(&self, line: usize, order: Ordering) {
+        let state = &self.lines[line].0[0];
+        state.store(state.load(Ordering::Relaxed).wrapping_add(CHANGE), order);
+    }
+
+    pub fn set_locked(&self, line: usize, is_locked: bool) {
+        let state = &self.lines[line].0[0];
+        let bit = if is_locked { LOCKED } else { 0 };
+        state.store(state.load(Ordering::Relaxed) & !LOCKED | bit, Ordering::Release);
+    }
+
+    /// See the module's documentation.
+    #[inline]
+    pub fn mark(&self) -> u64 {
+        self.mark.load(Ordering::Acquire)
+    }
+
+    /// A place that slots may have led to will be written. Who sees the mark sees that no slot
+    /// leads there any more, and who sees what is written sees the mark.
+    #[inline]
+    pub fn set_mark(&self, mark: u64) {
+        self.mark.store(mark, Ordering::Release);
+        fence(Ordering::Release);
+    }
+
+    /// What a reader reads from now on is no older than what it has read before.
+    #[inline]
+    pub fn end_read(&self) {
+        fence(Ordering::Acquire);
+    }
+
+    #[inline]
+    pub fn prefetch_line(&self, line: usize) {
+        prefetch(&self.lines[line]);
+    }
+
+    /// The lines of an item of up to 128 bytes.
+    #[inline]
+    pub fn prefetch_words(&self, at: usize) {
+        if let Some(first) = self.log.get(at) {
+            prefetch(first);
+        }
+        if let Some(later) = self.log.get(at + 8) {
+            prefetch(later);
+        }
+    }
+}
+
+impl core::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (lines, words) = (self.lines.len(), self.log.len());
+        f.debug_struct("Memory").field("lines", &lines).field("words", &words).finish()
+    }
+}
