@@ -8,6 +8,7 @@
 
 use std::hint::black_box;
 
+use arrayvec::ArrayVec;
 use petasos_base::sync::{AtomicU64, Ordering};
 use petasos_base::{Clock, Rng, prefetch};
 use petasos_store::{Config, Mode, Partition, Write};
@@ -70,10 +71,10 @@ impl Floor {
 fn batched(table: &mut Partition, numbers: &[u64]) -> u64 {
     let mut sum = 0;
     for chunk in numbers.chunks(TOGETHER) {
-        let bytes: [[u8; KEY_BYTES]; TOGETHER] =
-            core::array::from_fn(|at| key(chunk.get(at).copied().unwrap_or_default()));
-        let keys = bytes.each_ref().map(|bytes| table.key(bytes).expect("it is a key"));
-        table.get_many(0, &keys[..chunk.len()], |_, item| {
+        let bytes: ArrayVec<_, TOGETHER> = chunk.iter().map(|number| key(*number)).collect();
+        let hashed = bytes.iter().map(|bytes| table.key(bytes).expect("it is a key"));
+        let keys: ArrayVec<_, TOGETHER> = hashed.collect();
+        table.get_many(0, &keys, |_, item| {
             let mut value = [0; VALUE_BYTES];
             item.expect("it is there").copy_to(&mut value);
             sum += u64::from(value[0]);

@@ -5,6 +5,7 @@
 //! the seventh to the next bucket; in the last one, those that are used come first, and they are
 //! two at least if it is not the main one.
 
+use crate::item::Key;
 use crate::memory::SLOTS;
 use crate::partition::{Log, Partition, Spot};
 use crate::slot::Slot;
@@ -19,12 +20,19 @@ impl Partition {
         self.remove(bucket, spot);
     }
 
-    /// A slot of a cache leads to what was overwritten. It is free now, unless its bucket is
-    /// locked.
+    /// Slots of a cache that lead to what was overwritten, perhaps the key's, are free now, unless
+    /// their bucket is locked.
     #[cold]
-    pub(crate) fn forget(&mut self, line: usize, slot: usize) {
-        if !self.memory.state(line).is_locked() {
-            self.free_stale(line, slot);
+    pub(crate) fn forget_stale(&mut self, key: &Key<'_>) {
+        let line = self.bucket(key);
+        if self.memory.state(line).is_locked() {
+            return;
+        }
+        for slot in 0..SLOTS {
+            let leads_to = self.memory.slot(line, slot);
+            if leads_to.has_tag(key.hash.tag()) && !self.is_live(leads_to) {
+                self.free_stale(line, slot);
+            }
         }
     }
 
@@ -83,7 +91,7 @@ impl Partition {
 
     /// How many slots of a chain's last bucket are used.
     fn used(&self, line: usize) -> usize {
-        self.memory.slots(line).iter().take_while(|slot| !slot.is_free()).count()
+        self.memory.bucket(line).slots().take_while(|slot| !slot.is_free()).count()
     }
 
     /// Whether a store's chain has room for one more. Items of it that have expired go first, if
@@ -108,15 +116,15 @@ impl Partition {
     fn first_expired(&self, bucket: usize) -> Option<Spot> {
         let mut line = bucket;
         loop {
-            let slots = self.memory.slots(line);
-            let is_item = |slot: &&Slot| !slot.is_free() && slot.linked().is_none();
-            for (slot, leads_to) in slots.iter().enumerate().filter(|(_, slot)| is_item(slot)) {
+            let slots = self.memory.bucket(line);
+            let is_item = |slot: &Slot| !slot.is_free() && slot.linked().is_none();
+            for (slot, leads_to) in slots.slots().enumerate().filter(|(_, slot)| is_item(slot)) {
                 let spot = self.spot(line, slot, leads_to.place());
                 if let Some(spot) = spot.filter(|spot| spot.header.is_expired(self.now_ms)) {
                     return Some(spot);
                 }
             }
-            line = slots[LAST].linked()?;
+            line = slots.next()?;
         }
     }
 
@@ -138,7 +146,8 @@ impl Partition {
     /// item was written the longest ago (K3).
     pub(crate) fn replace_in_bucket(&mut self, bucket: usize, slot: Slot) {
         let Log::Cache(ring) = &self.log else { unreachable!("a store has chains") };
-        let slots = self.memory.slots(bucket);
+        let mut slots = [Slot::FREE; SLOTS];
+        slots.iter_mut().zip(self.memory.bucket(bucket).slots()).for_each(|(to, slot)| *to = slot);
         let free = slots.iter().position(|slot| slot.is_free());
         let end = ring.end();
         let at = free.or_else(|| slots.iter().position(|slot| !end.is_live(*slot)));
@@ -156,13 +165,13 @@ impl Partition {
     pub(crate) fn slot_of_place(&self, bucket: usize, place: usize) -> Option<(usize, usize)> {
         let mut line = bucket;
         loop {
-            let slots = self.memory.slots(line);
+            let slots = self.memory.bucket(line);
             let leads_there =
                 |slot: &Slot| !slot.is_free() && slot.linked().is_none() && slot.place() == place;
-            if let Some(slot) = slots.iter().position(leads_there) {
+            if let Some(slot) = slots.slots().position(|slot| leads_there(&slot)) {
                 return Some((line, slot));
             }
-            line = slots[LAST].linked()?;
+            line = slots.next()?;
         }
     }
 
@@ -171,7 +180,8 @@ impl Partition {
         let buckets = self.sizes.buckets as usize;
         let Log::Cache(ring) = &mut self.log else { return };
         for line in ring.due_sweeps(words, buckets) {
-            for (slot, leads_to) in self.memory.slots(line).into_iter().enumerate() {
+            for slot in 0..SLOTS {
+                let leads_to = self.memory.slot(line, slot);
                 if !leads_to.is_free() && !self.is_live(leads_to) {
                     // Also if the bucket is locked: it must not come to life again.
                     self.free_stale(line, slot);

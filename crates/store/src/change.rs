@@ -3,6 +3,7 @@
 use crate::bytes::copy_out;
 use crate::item::{Header, Key};
 use crate::locks::LockOwner;
+use crate::memory::SLOTS;
 use crate::partition::{Log, Partition, Spot};
 use crate::ring::Ring;
 use crate::slot::Slot;
@@ -198,14 +199,13 @@ impl Partition {
     /// goes, too.
     pub fn clear(&mut self) {
         let mains = self.sizes.buckets as usize;
-        let slots = self.memory.slots(0).len();
         for bucket in 0..mains {
             self.memory.begin_change(bucket);
-            (0..slots).for_each(|slot| self.memory.set_slot(bucket, slot, Slot::FREE));
+            (0..SLOTS).for_each(|slot| self.memory.set_slot(bucket, slot, Slot::FREE));
             self.memory.end_change(bucket);
         }
         for line in mains..self.memory.lines() {
-            (0..slots).for_each(|slot| self.memory.set_slot(line, slot, Slot::FREE));
+            (0..SLOTS).for_each(|slot| self.memory.set_slot(line, slot, Slot::FREE));
         }
         self.overflow.clear();
         self.overflow.extend((mains..self.memory.lines()).rev());
@@ -320,7 +320,7 @@ impl Partition {
         let moves = self.moves;
         let place = self.take_in_store(words, old_words).ok_or(Refused::Full)?;
         // What was moved may be the old item, or the slot that leads to it.
-        let old = if moves == self.moves { old } else { self.find(key).ok() };
+        let old = if moves == self.moves { old } else { self.find(key) };
         self.write_item(key, place, header, pieces, old.as_ref());
         let slot = Slot::new(place, 0, key.hash.tag());
         self.memory.begin_change(bucket);

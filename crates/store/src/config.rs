@@ -5,6 +5,7 @@ use petasos_base::secret_u64;
 use crate::hash::Secret;
 use crate::item::{ITEM_WORDS_LEAST, KEY_BYTES_MAX, VALUE_BYTES_MAX, words_of};
 use crate::partition::Partition;
+use crate::segments::capacity_words;
 use crate::sizes::{Mode, Sizes};
 
 /// The size of a table. It takes all its memory when it is made (K8).
@@ -78,20 +79,25 @@ const LONGEST_ITEMS: u64 = 32;
 
 impl Config {
     /// A table for so many items with keys and values of these lengths on average, in one
-    /// partition. A store has an eighth more room than they take.
+    /// partition. A store has room for all of them.
     pub fn for_items(mode: Mode, items: u64, key_bytes: u64, value_bytes: u64) -> Config {
-        let item_bytes = 8 * words_of(key_bytes, value_bytes);
-        let log_bytes = match mode {
-            Mode::Cache => items * item_bytes,
-            Mode::Store => (items * item_bytes).div_ceil(7) * 8,
+        let value_bytes_max = value_bytes.max(1024);
+        let item_words_max = words_of(KEY_BYTES_MAX as u64, value_bytes_max);
+        let needed = items.saturating_mul(words_of(key_bytes, value_bytes));
+        let mut log_words = needed.max(LONGEST_ITEMS * item_words_max);
+        let is_short = |log_words| {
+            // What is too long is refused later.
+            log_words <= LOG_WORDS_MAX && capacity_words(log_words, item_words_max) < needed
         };
-        let least = LONGEST_ITEMS * 8 * words_of(KEY_BYTES_MAX as u64, value_bytes.max(1024));
+        while mode == Mode::Store && is_short(log_words) {
+            log_words += log_words / 32;
+        }
         Config {
             mode,
             partitions: 1,
             items,
-            log_bytes: log_bytes.max(least),
-            value_bytes_max: u32::try_from(value_bytes.max(1024)).unwrap_or(u32::MAX),
+            log_bytes: log_words.saturating_mul(8),
+            value_bytes_max: u32::try_from(value_bytes_max).unwrap_or(u32::MAX),
             locks_max: 1024,
         }
     }

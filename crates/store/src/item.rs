@@ -59,7 +59,8 @@ impl Header {
         if at + HEADER_WORDS > memory.log_words() {
             return None;
         }
-        let [stamp, expiry_ms, lengths] = [0, 1, 2].map(|word| memory.word(at + word));
+        let (stamp, expiry_ms) = (memory.word(at), memory.word(at + 1));
+        let lengths = memory.word(at + 2);
         let (value_bytes, key_bytes) = (lengths as u32, (lengths >> 32) as u16);
         let header =
             Header { stamp, expiry_ms, value_bytes, key_bytes, flags: (lengths >> 48) as u16 };

@@ -57,6 +57,45 @@ impl BucketState {
     }
 }
 
+/// A bucket's slots, each of which is read when it is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Bucket<'m>(&'m Line);
+
+impl<'m> Bucket<'m> {
+    #[inline]
+    pub fn slot(self, slot: usize) -> Slot {
+        Slot::from_bits(self.0.0[1 + slot].load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub fn slots(self) -> impl Iterator<Item = Slot> + use<'m> {
+        (0..SLOTS).map(move |slot| self.slot(slot))
+    }
+
+    /// Which slots have this tag: a bit for each. Without branches, which nobody could predict.
+    #[inline]
+    fn tagged(self, tag: u16) -> u32 {
+        (0..SLOTS).fold(0, |bits, slot| bits | u32::from(self.slot(slot).has_tag(tag)) << slot)
+    }
+
+    /// Slots with this tag, and their numbers.
+    #[inline]
+    pub fn with_tag(self, tag: u16) -> impl Iterator<Item = (usize, Slot)> + use<'m> {
+        let mut bits = self.tagged(tag);
+        core::iter::from_fn(move || {
+            let slot = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+            bits &= bits - 1;
+            Some((slot, self.slot(slot)))
+        })
+    }
+
+    /// The next one of its chain.
+    #[inline]
+    pub fn next(self) -> Option<usize> {
+        self.slot(SLOTS - 1).linked()
+    }
+}
+
 impl Memory {
     pub fn new(sizes: &Sizes) -> Memory {
         let words = |count: u64| (0..count).map(|_| AtomicU64::new(0)).collect();
@@ -104,14 +143,13 @@ impl Memory {
 
     #[inline]
     pub fn slot(&self, line: usize, slot: usize) -> Slot {
-        Slot::from_bits(self.lines[line].0[1 + slot].load(Ordering::Acquire))
+        self.bucket(line).slot(slot)
     }
 
-    /// All slots of a bucket.
+    /// A bucket, for reading.
     #[inline]
-    pub fn slots(&self, line: usize) -> [Slot; SLOTS] {
-        let [_, slots @ ..] = &self.lines[line].0;
-        slots.each_ref().map(|slot| Slot::from_bits(slot.load(Ordering::Acquire)))
+    pub fn bucket(&self, line: usize) -> Bucket<'_> {
+        Bucket(&self.lines[line])
     }
 
     #[inline]

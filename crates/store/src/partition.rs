@@ -18,8 +18,9 @@ use crate::segments::Segments;
 use crate::sizes::{Mode, Sizes};
 use crate::slot::Slot;
 
-/// Keys whose lines are asked for together, before the first is read (K14).
-const FETCHED_TOGETHER: usize = 16;
+/// Keys that are begun between the fetch of a key's bucket and that of its entry, and between that
+/// and its reading (K14).
+const FETCH_STEPS: usize = 8;
 /// Items that are written anew at a batch's end, at most (K3).
 const KEPT_PER_BATCH: usize = 64;
 
@@ -170,11 +171,8 @@ impl Partition {
     /// Asks for the entries that may be the key's. Its bucket should be near by now.
     #[inline]
     pub fn prefetch_entry(&self, key: &Key<'_>) {
-        let tag = key.hash.tag();
-        for slot in self.memory.slots(self.bucket(key)) {
-            if slot.has_tag(tag) {
-                self.memory.prefetch_words(slot.place());
-            }
+        for (_, slot) in self.memory.bucket(self.bucket(key)).with_tag(key.hash.tag()) {
+            self.memory.prefetch_words(slot.place());
         }
     }
 
@@ -196,11 +194,17 @@ impl Partition {
         keys: &[Key<'_>],
         mut visit: impl FnMut(usize, Option<Item<'_>>),
     ) {
-        for (chunk, first) in keys.chunks(FETCHED_TOGETHER).zip((0..).step_by(FETCHED_TOGETHER)) {
-            chunk.iter().for_each(|key| self.prefetch_bucket(key));
-            chunk.iter().for_each(|key| self.prefetch_entry(key));
-            for (key, number) in chunk.iter().zip(first..) {
-                visit(number, self.get(now_ms, key));
+        // Key by key, each some steps after the one before: what is computed for one key is done
+        // while memory answers for others.
+        for step in 0..keys.len() + 2 * FETCH_STEPS {
+            if let Some(key) = keys.get(step) {
+                self.prefetch_bucket(key);
+            }
+            if let Some(key) = step.checked_sub(FETCH_STEPS).and_then(|number| keys.get(number)) {
+                self.prefetch_entry(key);
+            }
+            if let Some(number) = step.checked_sub(2 * FETCH_STEPS) {
+                visit(number, self.get(now_ms, &keys[number]));
             }
         }
     }
@@ -231,13 +235,11 @@ impl Partition {
     /// nobody has locked its bucket, or who has it looks.
     #[inline]
     pub(crate) fn look(&mut self, key: &Key<'_>, is_holder: bool) -> Option<Spot> {
-        let spot = match self.find(key) {
-            Ok(spot) => spot,
-            Err(None) => return None,
-            Err(Some((line, slot))) => {
-                self.forget(line, slot);
-                return None;
+        let Some(spot) = self.find(key) else {
+            if let Log::Cache(_) = self.log {
+                self.forget_stale(key);
             }
+            return None;
         };
         if spot.header.is_expired(self.now_ms) {
             let bucket = self.bucket(key);
@@ -249,29 +251,26 @@ impl Partition {
         Some(spot)
     }
 
-    /// Where a key's item is. If it has none, perhaps where a slot leads to what was overwritten.
+    /// Where a key's item is.
     #[inline]
-    pub(crate) fn find(&self, key: &Key<'_>) -> Result<Spot, Option<(usize, usize)>> {
+    pub(crate) fn find(&self, key: &Key<'_>) -> Option<Spot> {
         let tag = key.hash.tag();
-        let (mut line, mut stale) = (self.bucket(key), None);
+        let mut line = self.bucket(key);
         loop {
-            let slots = self.memory.slots(line);
-            for (slot, leads_to) in slots.into_iter().enumerate() {
-                if !leads_to.has_tag(tag) {
-                    continue;
-                }
-                if !self.is_live(leads_to) {
-                    stale = Some((line, slot));
-                } else if let Some(spot) = self.spot(line, slot, leads_to.place())
+            let bucket = self.memory.bucket(line);
+            for (slot, leads_to) in bucket.with_tag(tag) {
+                if self.is_live(leads_to)
+                    && let Some(spot) = self.spot(line, slot, leads_to.place())
                     && spot.header.has_key(&self.memory, spot.place, key.bytes)
                 {
-                    return Ok(spot);
+                    return Some(spot);
                 }
             }
-            line = slots[slots.len() - 1].linked().ok_or(stale)?;
+            line = bucket.next()?;
         }
     }
 
+    #[inline]
     pub(crate) fn spot(&self, line: usize, slot: usize, place: usize) -> Option<Spot> {
         let header = Header::read(&self.memory, place)?;
         Some(Spot { line, slot, place, header })

@@ -131,8 +131,8 @@ impl Reader {
         let (mut line, tag) = (bucket, key.hash.tag());
         let mut looked_at = Looked::default();
         for _ in 0..CHAIN_MAX {
-            let slots = self.memory.slots(line);
-            for slot in slots.into_iter().filter(|slot| slot.has_tag(tag)) {
+            let bucket = self.memory.bucket(line);
+            for (_, slot) in bucket.with_tag(tag) {
                 if self.is_cache {
                     if !End::from_bits(mark).is_live(slot) {
                         continue;
@@ -143,7 +143,7 @@ impl Reader {
                     return Some(Read { found: Some(header), looked_at });
                 }
             }
-            let Some(next) = slots[slots.len() - 1].linked() else {
+            let Some(next) = bucket.next() else {
                 return Some(Read { found: None, looked_at });
             };
             line = Some(next).filter(|next| *next < self.memory.lines())?;

@@ -47,15 +47,26 @@ pub(crate) struct Segments {
     begun: u64,
 }
 
+/// How many segments such a log has. More keep less of the log back, and lose more at their ends.
+fn count_of(log_words: u64, item_words_max: u64) -> u64 {
+    (2 * log_words / item_words_max).isqrt().clamp(8, SEGMENTS_MAX)
+}
+
+/// Words of items that always have room in such a log.
+///
+/// With less than that, some segment has more that is dead than what an end may lose, so that
+/// cleaning gains; a sixteenth is left so that it gains much.
+pub(crate) fn capacity_words(log_words: u64, item_words_max: u64) -> u64 {
+    let count = count_of(log_words, item_words_max);
+    (count - SPARE) * (log_words / count).saturating_sub(item_words_max) * 15 / 16
+}
+
 impl Segments {
     pub fn new(sizes: &Sizes) -> Segments {
         let Sizes { log_words, item_words_max, .. } = *sizes;
-        // More segments keep less of the log back, and lose more at their ends.
-        let count = (2 * log_words / item_words_max).isqrt().clamp(8, SEGMENTS_MAX);
+        let count = count_of(log_words, item_words_max);
         let words = log_words / count;
-        // With less than that, some segment has more that is dead than what an end may lose, so
-        // that cleaning gains; a sixteenth is left so that it gains much.
-        let capacity_words = (count - SPARE) * (words - item_words_max) * 15 / 16;
+        let capacity_words = capacity_words(log_words, item_words_max);
         let empty = Segment { used: 0, live: 0, expires_ms: u64::MAX };
         Segments {
             words: words as usize,

@@ -92,8 +92,10 @@ fn k4_the_capacity_is_told() {
     };
     assert!((0.4..0.5).contains(&share(32)), "{}", share(32));
     assert!((0.875..0.9).contains(&share(3000)), "{}", share(3000));
-    let items = Config::for_items(Mode::Store, 200_000, 16, 32);
-    assert!(table(&items).capacity_bytes() >= 200_000 * 72, "as many as were asked for");
+    for items in [1, 10, 1000, 200_000] {
+        let config = Config::for_items(Mode::Store, items, 16, 32);
+        assert!(table(&config).capacity_bytes() >= items * 72, "as many as were asked for");
+    }
 }
 
 /// K6: no partition of a table gives a stamp that another gives.
