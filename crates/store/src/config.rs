@@ -74,6 +74,8 @@ pub enum ConfigError {
 const LOG_WORDS_MAX: u64 = (1 << 34) - 1;
 /// Buckets of a partition at most, so that all numbers of buckets have 32 bits.
 const BUCKETS_MAX: u64 = 1 << 31;
+/// Overflow buckets of a small store, in which chance may fill many buckets.
+const OVERFLOW_LEAST: u32 = 16;
 /// A log has room for so many of the longest items: fewer would leave a store no room to clean.
 const LONGEST_ITEMS: u64 = 32;
 
@@ -126,7 +128,7 @@ impl Config {
         let log_words = self.log_bytes / 8 / u64::from(partitions);
         let item_words_max = words_of(KEY_BYTES_MAX as u64, value_bytes_max.into());
         self.check_log(log_words, item_words_max)?;
-        let overflow = if mode == Mode::Store { buckets.div_ceil(8) } else { 0 };
+        let overflow = if mode == Mode::Store { buckets / 8 + OVERFLOW_LEAST } else { 0 };
         Ok(Sizes { mode, buckets, overflow, log_words, item_words_max, value_bytes_max, locks_max })
     }
 
