@@ -23,6 +23,7 @@ mod groups;
 mod half;
 mod hooks;
 mod prefetch;
+mod prepared;
 mod sealed;
 mod share;
 mod suspects;
@@ -55,6 +56,8 @@ pub(crate) use half::Half;
 use hooks::Hooks;
 use prefetch::Hints;
 pub(crate) use prefetch::Prefetcher;
+pub use prepared::PrepareStep;
+pub(crate) use prepared::Prepared;
 
 /// How many sessions can be due or dirty in one turn before a list has to grow.
 const LISTED_SESSIONS: usize = 64;
@@ -128,6 +131,8 @@ pub(crate) struct Core<S> {
     pub(crate) servers: Table<ServerEntry>,
     /// Indexed by the method; unused entries are `receive::refuse`.
     pub(crate) handlers: Vec<Handler<S>>,
+    /// If any method has steps.
+    pub(crate) prepared: Option<Box<Prepared<S>>>,
     pub(crate) tx: TxQueue,
     pub(crate) dirty_clients: Vec<u32>,
     pub(crate) dirty_servers: Vec<u32>,
@@ -185,6 +190,7 @@ impl<S> Core<S> {
             clients: Table::new(config.sessions_max),
             servers: Table::new(config.sessions_max),
             handlers: Vec::new(),
+            prepared: None,
             tx: TxQueue::default(),
             dirty_clients: Vec::with_capacity(LISTED_SESSIONS),
             dirty_servers: Vec::with_capacity(LISTED_SESSIONS),

@@ -10,7 +10,8 @@
 //! One turn of the loop ([`Endpoint::run_once`]), in this order:
 //! 1. read the clock once;
 //! 2. handle mail from other threads, if the mailbox's flag is set;
-//! 3. receive one batch of frames; run handlers and continuations as they complete;
+//! 3. receive one batch of frames; take the steps that methods have before any of its requests is
+//!    handled ([`Endpoint::prepare`]); run handlers and continuations as they complete;
 //! 4. run due timers, then the application's own work ([`Endpoint::on_turn`]);
 //! 5. let every session with an event send;
 //! 6. pass the transmit queue to the packet I/O in batches.
@@ -97,7 +98,7 @@ mod worker_threads;
 mod workers;
 
 pub use crate::core::{
-    AbandonedHook, Context, Continuation, Handler, SleepHook, SucceededHook, TurnHook,
+    AbandonedHook, Context, Continuation, Handler, PrepareStep, SleepHook, SucceededHook, TurnHook,
 };
 pub use backend::Backend;
 pub use call::{CallError, CallId, CallSettings, Completion, EnqueueError, Refused};

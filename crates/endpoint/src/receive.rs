@@ -7,6 +7,7 @@
 
 mod packet;
 mod pairs;
+mod prepare;
 mod protected;
 mod requests;
 mod responses;
@@ -22,6 +23,7 @@ use crate::handler::{Payload, RequestHandle};
 use crate::sessions::{ClientState, SessionId};
 use packet::{count_malformed, handle_packet};
 use pairs::on_pair_packet;
+pub(crate) use prepare::prepare_frames;
 use protected::handle_protected;
 pub(crate) use requests::{answer_panic, refuse};
 use requests::{run_handler, run_on_copy};

@@ -21,6 +21,7 @@ mod idle_time;
 mod joined;
 mod many_sessions;
 mod pacing;
+mod prepare;
 mod pulls;
 mod sealed;
 mod session_quota;

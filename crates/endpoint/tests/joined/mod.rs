@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test helper fails its test")]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use petasos_endpoint::{
@@ -44,6 +45,8 @@ pub struct Server {
     pub held: Vec<(RequestHandle, Vec<u8>)>,
     pub handled: u64,
     pub abandoned: Vec<RequestKey>,
+    /// What steps have seen before requests were handled.
+    pub prepared: RefCell<Vec<(usize, Vec<u8>)>>,
     pub turns: u64,
     /// When [`Server::turns`] is to be counted up next.
     pub turn_at: Option<Time>,
