@@ -2,7 +2,8 @@
 //!
 //! Cargo runs them one after the other, and many wait most of their time: for timeouts, processes
 //! and connections. Each program's output goes to a file, and is printed once it has ended. A
-//! failure does not end the run; all are listed at its end, each with the command that repeats it.
+//! failure does not end the run; all are listed at its end, each with the command that repeats it
+//! and the last that the program said, as records of long runs are cut at their beginning.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -19,6 +20,9 @@ use crate::{skips, tools};
 
 /// A program that runs longer than this hangs, and is killed.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(900);
+
+/// Lines of a program that has failed, at the run's end.
+const REPEATED_LINES: usize = 80;
 
 /// Runs all test programs of a build.
 pub fn run(root: &Path, built: &Built) -> TaskResult {
@@ -71,11 +75,26 @@ fn run_one(program: &TestProgram, logs: &Path) -> Result<(), String> {
     let seconds = begin.elapsed().as_secs_f64();
     let printed = fs::read(&log).unwrap_or_default();
     // One piece, since others print as well.
-    println!("{name}, in {seconds:.1} s:\n{}", String::from_utf8_lossy(&printed).trim_start());
+    let printed = String::from_utf8_lossy(&printed);
+    println!("{name}, in {seconds:.1} s:\n{}", printed.trim_start());
     match failure {
-        Some(what) => Err(format!("{name}: {what}; again: {}", program.command())),
+        Some(what) => {
+            let said = end_of(&printed);
+            Err(format!("{name}: {what}; again: {}\n{said}", program.command()))
+        }
         None => Ok(()),
     }
+}
+
+/// What a program has said of its failures, or else its last lines, and no more than
+/// [`REPEATED_LINES`].
+fn end_of(printed: &str) -> String {
+    let failures = printed.find("\nfailures:\n").map_or(printed, |at| &printed[at + 1..]);
+    let lines: Vec<_> = failures.lines().collect();
+    let first =
+        if failures.len() < printed.len() { 0 } else { lines.len().saturating_sub(REPEATED_LINES) };
+    let shown = lines[first..].iter().take(REPEATED_LINES);
+    shown.map(|line| format!("    {line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -94,6 +113,20 @@ mod tests {
         failures.sort_by_key(|failure| failure.parse::<u32>().unwrap());
         let odd: Vec<_> = (1..100).step_by(2).map(|number| number.to_string()).collect();
         assert_eq!(failures, odd);
+    }
+
+    #[test]
+    fn the_end_of_a_failure_is_what_was_said_of_it() {
+        let passed: String = (0..200).map(|number| format!("test {number} ... ok\n")).collect();
+        let failed = format!("{passed}\nfailures:\n\n---- a ----\nwhy\n");
+        assert_eq!(end_of(&failed), "    failures:\n    \n    ---- a ----\n    why\n");
+        let killed = end_of(&passed);
+        assert_eq!(killed.lines().count(), REPEATED_LINES);
+        assert!(killed.ends_with("    test 199 ... ok\n"));
+        let many = format!("{passed}\nfailures:\n{passed}");
+        let first = end_of(&many);
+        assert_eq!(first.lines().count(), REPEATED_LINES);
+        assert!(first.starts_with("    failures:\n    test 0 ... ok\n"), "the first say most");
     }
 
     #[test]
