@@ -28,7 +28,7 @@ pub const OPERATE: u16 = 1;
 pub const OPERATE_MANY: u16 = 2;
 /// Asks for the layout (K20).
 pub const LAYOUT: u16 = 3;
-/// Asks for [`KvStats`], as JSON.
+/// Asks for [`KvStats`], as JSON. What is in other loops' partitions may be 100 ms old.
 pub const STATS: u16 = 4;
 
 /// Responses up to this length are written on the stack, and copied to be sent.
@@ -36,7 +36,8 @@ const SHORT_RESPONSE_BYTES: usize = 1024;
 /// Once the responses to many operations have so many bytes, no more are done. One more may have a
 /// value's length.
 const MANY_RESPONSE_BYTES: usize = 1 << 20;
-/// How often a loop tells what is in its partitions, in milliseconds.
+/// How often a loop tells what is in its partitions, while anything is done there, in
+/// milliseconds.
 const PUBLISH_MS: u64 = 100;
 
 /// What one loop tells another.
@@ -94,6 +95,8 @@ pub struct Owner {
     inbox: Receiver<Crossing>,
     shared: Shared,
     publish_at_ms: u64,
+    /// Whether anything was done since the loop has told what is in its partitions.
+    is_changed: bool,
     /// The latest response to many operations, whose memory the next one has.
     many: Vec<u8>,
 }
@@ -179,7 +182,15 @@ impl Seat {
         clock: Clock,
     ) -> std::io::Result<Endpoint<Owner>> {
         let Seat { number, owned, inbox, shared } = self;
-        let owner = Owner { number, owned, inbox, shared, publish_at_ms: 0, many: Vec::new() };
+        let owner = Owner {
+            number,
+            owned,
+            inbox,
+            shared,
+            publish_at_ms: 0,
+            is_changed: true,
+            many: Vec::new(),
+        };
         let mut endpoint = Endpoint::new(config, io, clock, owner);
         let notifier = endpoint.notifier()?;
         // Nobody else sets it.
@@ -266,6 +277,7 @@ impl Owner {
     fn perform(&mut self, now_ms: u64, request: &Request<'_>) -> Option<Outcome<'_>> {
         let counters = &self.shared.counters[usize::from(self.number)];
         let outcome = self.owned.perform(now_ms, request)?;
+        self.is_changed = true;
         counters.count(request.operation, outcome.status == Status::Done);
         let is_refused = !matches!(outcome.status, Status::Done | Status::Absent | Status::Present);
         if is_refused {
@@ -317,11 +329,16 @@ fn end_turn(owner: &mut Owner, cx: &mut Context<Owner>) -> Time {
         }
     }
     owner.owned.end_batch();
+    if !owner.is_changed {
+        return Time::NEVER;
+    }
     if now_ms >= owner.publish_at_ms {
         owner.publish_at_ms = now_ms + PUBLISH_MS;
+        owner.is_changed = false;
         owner.publish();
+        return Time::NEVER;
     }
-    Time::NEVER
+    Time::from_nanos(owner.publish_at_ms * 1_000_000)
 }
 
 impl Owner {

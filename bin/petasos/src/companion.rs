@@ -1,5 +1,5 @@
-//! Programs of their own that commands run: `petasos-bench` and `petasos-dashboard`. Whoever builds
-//! `petasos` does not build what only these need.
+//! Programs of their own that commands run: `petasos-bench`, `petasos-dashboard` and `petasos-kv`.
+//! Whoever builds `petasos` does not build what only these need.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -13,8 +13,10 @@ use petasos_cli::output;
 
 /// A program that a command runs.
 pub struct Companion {
-    /// The program, which has the name of its package.
+    /// The program.
     program: &'static str,
+    /// Its package.
+    package: &'static str,
     /// What it is, for people.
     what: &'static str,
     /// Where the package is in a checkout.
@@ -31,6 +33,7 @@ pub struct Companion {
 /// built for measurements.
 pub const BENCH: Companion = Companion {
     program: "petasos-bench",
+    package: "petasos-bench",
     what: "the benchmark",
     manifest: "bin/petasos-bench/Cargo.toml",
     profile: "production",
@@ -41,11 +44,23 @@ pub const BENCH: Companion = Companion {
 /// What `petasos dashboard` runs. Its web server is part of it.
 pub const DASHBOARD: Companion = Companion {
     program: "petasos-dashboard",
+    package: "petasos-dashboard",
     what: "the dashboard",
     manifest: "bin/petasos-dashboard/Cargo.toml",
     profile: "release",
     may_be_everyday: true,
     install: "cargo install --path bin/petasos-dashboard",
+};
+
+/// What `petasos kv` runs. Its server is fast if it is built for that, as measurements are.
+pub const KV: Companion = Companion {
+    program: "petasos-kv",
+    package: "petasos-kv-program",
+    what: "the key-value server",
+    manifest: "bin/petasos-kv/Cargo.toml",
+    profile: "release",
+    may_be_everyday: true,
+    install: "cargo install --profile production --path bin/petasos-kv",
 };
 
 /// The arguments for the program, including `--help`.
@@ -113,7 +128,14 @@ impl Companion {
         let program = target.join(self.profile).join(name);
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(["build", "--profile", self.profile, "--package", name, "--target-dir"]);
+        command.args([
+            "build",
+            "--profile",
+            self.profile,
+            "--package",
+            self.package,
+            "--target-dir",
+        ]);
         command.arg(target);
         // Cargo's output shows the progress. Most often there is nothing to build.
         if program.is_file() {

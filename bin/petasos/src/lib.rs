@@ -13,4 +13,5 @@ pub mod listed;
 pub mod output;
 pub mod security;
 pub mod service;
+pub mod size;
 pub mod transport;

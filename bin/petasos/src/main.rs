@@ -1,5 +1,5 @@
 //! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench`,
-//! `simulate`, `load`, `doctor`, `ctl`, `top` and `dashboard`.
+//! `simulate`, `load`, `doctor`, `kv`, `ctl`, `top` and `dashboard`.
 //!
 //! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
 //! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
@@ -15,7 +15,6 @@ mod doctor;
 mod load;
 mod serve;
 mod simulate;
-mod size;
 mod typed;
 
 use std::process::ExitCode;
@@ -51,6 +50,8 @@ enum Command {
     /// Serve a web page that shows the managed service of this host: who calls whom, rates,
     /// latencies, datapaths, policies. It changes nothing.
     Dashboard(companion::CompanionArgs),
+    /// Serve keys and values in memory, and ask such a server.
+    Kv(companion::CompanionArgs),
     /// Call the demonstration services of `serve`, or any method by its number, with plain bytes.
     Raw(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::Ctl(args) => return ctl::run(&args),
         Command::Top(args) => return ctl::run_top(&args),
         Command::Dashboard(args) => companion::DASHBOARD.run(&args),
+        Command::Kv(args) => companion::KV.run(&args),
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(command) => simulate::run(&command),

@@ -1,5 +1,5 @@
-//! `petasos bench` and `petasos dashboard`: each finds a program of its own, and hands everything
-//! to it.
+//! `petasos bench`, `petasos dashboard` and `petasos kv`: each finds a program of its own, and
+//! hands everything to it.
 
 mod support;
 
@@ -25,9 +25,10 @@ fn run(folder: &Folder, args: &[&str]) -> Output {
 }
 
 /// The commands, their programs, and how these are installed.
-const COMPANIONS: [(&str, &str, &str); 2] = [
+const COMPANIONS: [(&str, &str, &str); 3] = [
     ("bench", "petasos-bench", "cargo install --profile production --path bin/petasos-bench"),
     ("dashboard", "petasos-dashboard", "cargo install --path bin/petasos-dashboard"),
+    ("kv", "petasos-kv", "cargo install --profile production --path bin/petasos-kv"),
 ];
 
 #[test]

@@ -116,6 +116,14 @@ impl Config {
         Ok((0..count).map(|number| Partition::new(&sizes, secret, number, count)).collect())
     }
 
+    /// Says whether there can be such a table. Allocates nothing.
+    ///
+    /// # Errors
+    /// If there cannot.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.sizes().map(drop)
+    }
+
     pub(crate) fn sizes(&self) -> Result<Sizes, ConfigError> {
         let Config { mode, partitions, value_bytes_max, locks_max, .. } = *self;
         if !(1..=4096).contains(&partitions) {

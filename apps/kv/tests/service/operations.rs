@@ -131,6 +131,6 @@ fn k4_a_full_store_says_so() {
     assert!(client.delete(&0u32.to_be_bytes()).expect("it answers"));
     client.set(b"more", &value).expect("there is room again");
     let stats = client.stats().expect("it answers");
-    assert_eq!(stats.items, u64::from(written));
+    assert_eq!(stats.items, u64::from(written), "there is one loop");
     assert!(stats.items_bytes <= stats.capacity_bytes);
 }

@@ -18,13 +18,13 @@ use clap::Args;
 use petasos_report::{Progress, write_atomically};
 
 use crate::client::resolve;
-use crate::size::in_words;
 use child::ServerProcess;
 use driver::Driver;
 use outcome::{Measured, Outcome};
 use petasos_cli::failure::Failure;
 use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
+use petasos_cli::size::in_words;
 use petasos_cli::transport::{Transport, TransportArgs};
 use plan::Plan;
 use text::Text;

@@ -8,7 +8,7 @@ use petasos_report::{
 };
 
 use super::plan::Show;
-use crate::size::in_words;
+use petasos_cli::size::in_words;
 
 /// The results of a phase that succeeded.
 #[derive(Debug)]

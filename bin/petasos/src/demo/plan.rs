@@ -9,9 +9,9 @@ use std::ops::Range;
 use petasos_base::Rng;
 
 use super::text::Text;
-use crate::size::in_words;
 use petasos_cli::failure::Failure;
 use petasos_cli::service::Query;
+use petasos_cli::size::in_words;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]

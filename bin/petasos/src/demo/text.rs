@@ -11,8 +11,8 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 
-use crate::size::in_words;
 use petasos_cli::failure::Failure;
+use petasos_cli::size::in_words;
 
 /// A text in memory. Invariant: `lines` are not empty and cover `bytes` without gaps, in order.
 #[derive(Debug)]

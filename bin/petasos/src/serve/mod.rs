@@ -21,12 +21,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::client::{SPIN, open_endpoint};
-use crate::size::parse_bytes;
 use petasos_cli::failure::Failure;
 use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::service::handlers::answer_waiting;
 use petasos_cli::service::{Server, Shared, register};
+use petasos_cli::size::parse_bytes;
 use petasos_cli::transport::TransportArgs;
 
 /// The arguments of `petasos serve`.

@@ -1,0 +1,187 @@
+//! The program as its users run it: a server process, and commands that ask it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_petasos-kv");
+
+/// A server process, which ends with the test.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(options: &[&str]) -> Server {
+        let mut command = Command::new(PROGRAM);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--until-stdin-closes"]).args(options);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let mut line = String::new();
+        let out = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(out).read_line(&mut line).expect("it says where it listens");
+        let address = line.trim().strip_prefix("listening on ").expect("it listens").to_owned();
+        Server { child, address }
+    }
+
+    fn ask(&self, command: &str, rest: &[&str]) -> Output {
+        ask(&[&[command, &self.address], rest].concat())
+    }
+
+    /// What a command prints that succeeds.
+    fn answer(&self, command: &str, rest: &[&str]) -> String {
+        let output = self.ask(command, rest);
+        assert!(output.status.success(), "{command} {rest:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("it is text")
+    }
+
+    /// What a command says that fails.
+    fn complaint(&self, command: &str, rest: &[&str]) -> String {
+        complaint(&self.ask(command, rest), 1)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It ends when its standard input does.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn ask(words: &[&str]) -> Output {
+    Command::new(PROGRAM).args(words).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+fn complaint(output: &Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    String::from_utf8(output.stderr.clone()).expect("it is text")
+}
+
+#[test]
+fn what_is_stored_is_printed() {
+    for options in [&["--loops", "3"][..], &["--mode", "store", "--spin"]] {
+        let server = Server::start(options);
+        server.answer("set", &["colour", "blue"]);
+        server.answer("set", &["form", "round", "--flags", "7"]);
+        assert_eq!(server.answer("get", &["colour"]), "blue\n");
+        assert_eq!(server.answer("get", &["form", "colour"]), "round\nblue\n");
+        let json = server.answer("get", &["form", "--json"]);
+        let item: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+        assert_eq!((&item["value"], &item["flags"]), (&"round".into(), &7.into()));
+        let stamp = item["stamp"].to_string();
+        let there = server.complaint("set", &["form", "square", "--if-absent"]);
+        assert!(there.contains("the key has an item"), "{there}");
+        server.answer("set", &["form", "square", "--if-stamp", &stamp]);
+        let newer = server.complaint("set", &["form", "flat", "--if-stamp", &stamp]);
+        assert!(newer.contains("another one by now; read it"), "{newer}");
+        assert_eq!(server.answer("get", &["form"]), "square\n");
+        assert_eq!(server.answer("add", &["count"]), "1\n");
+        assert_eq!(server.answer("add", &["count", "41"]), "42\n");
+        assert_eq!(server.answer("add", &["count", "-40"]), "2\n");
+        let no_number = server.complaint("add", &["form"]);
+        assert!(no_number.contains("no number of 8 bytes"), "{no_number}");
+        server.answer("delete", &["form"]);
+        let gone = server.complaint("get", &["form", "colour"]);
+        assert_eq!(gone, "petasos kv: there is nothing at `form`; `set` stores a value\n");
+        server.answer("touch", &["colour", "100000"]);
+        assert!(server.complaint("touch", &["form", "0"]).contains("the key has no item"));
+        // What other loops have may be told a little later.
+        let is_told = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            let stats = server.answer("stats", &["--json"]);
+            let stats: serde_json::Value = serde_json::from_str(&stats).expect("it is JSON");
+            (&stats["items"], &stats["deletes"]) == (&2.into(), &1.into())
+        });
+        assert!(is_told, "{}", server.answer("stats", &["--json"]));
+        assert!(server.answer("stats", &[]).contains("capacity bytes"));
+    }
+}
+
+#[test]
+fn a_value_comes_from_standard_input_and_has_a_limit() {
+    let server = Server::start(&["--value-max", "2KiB"]);
+    let set = |bytes: &[u8]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["set", &server.address, "key", "-"]).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        // A program that has read enough may close it.
+        let _ = stdin.write_all(bytes);
+        drop(stdin);
+        child.wait_with_output().expect("it ends")
+    };
+    assert!(set(b"two\nlines\n").status.success());
+    assert_eq!(server.answer("get", &["key"]), "two\nlines\n");
+    for bytes in [3 << 10, 2 << 20] {
+        let said = complaint(&set(&vec![b'x'; bytes]), 1);
+        assert!(said.contains("shorten it, or restart the server"), "{said}");
+    }
+    let said = server.complaint("set", &["", "x"]);
+    assert!(said.contains("a key has 1 to 1024 bytes"), "{said}");
+}
+
+/// Each says what is wrong and what to do.
+#[test]
+fn wrong_options_and_missing_servers_are_explained() {
+    let little = complaint(&ask(&["serve", "--memory", "1MiB"]), 1);
+    assert!(little.contains("give more --memory, a lower --value-max"), "{little}");
+    for words in [&["serve", "--loops", "0"][..], &["get", "127.0.0.1:1"], &["set", "a:1", "b"]] {
+        complaint(&ask(words), 2);
+    }
+    let conflict = ["set", "127.0.0.1:1", "k", "v", "--if-absent", "--if-present"];
+    complaint(&ask(&conflict), 2);
+    let nobody = complaint(&ask(&["get", "127.0.0.1:1", "key"]), 1);
+    assert!(nobody.contains("nothing listens there"), "{nobody}");
+    let no_address = complaint(&ask(&["stats", "nowhere"]), 1);
+    assert!(no_address.contains("give HOST:PORT"), "{no_address}");
+    let beyond = complaint(&ask(&["serve", "--listen", "0.0.0.0:0"]), 1);
+    assert!(beyond.contains("plaintext"), "{beyond}");
+}
+
+/// A full store refuses, and says so; a cache takes all.
+#[test]
+fn full_stores_refuse_and_caches_forget() {
+    for (mode, is_full) in [("store", true), ("cache", false)] {
+        let server = Server::start(&["--mode", mode, "--memory", "4MiB", "--value-max", "64KiB"]);
+        let value = "x".repeat(60_000);
+        let outputs: Vec<_> =
+            (0..80).map(|key: u32| server.ask("set", &[&key.to_string(), &value])).collect();
+        let refused = outputs.iter().filter(|output| !output.status.success());
+        let said: Vec<_> = refused.map(|output| complaint(output, 1)).collect();
+        assert_eq!(!said.is_empty(), is_full, "{mode}: {said:?}");
+        assert!(said.iter().all(|said| said.contains("more --memory")), "{said:?}");
+        assert!(server.ask("get", &["79"]).status.success() != is_full);
+    }
+}
+
+/// A server that is killed leaves its clients with an error, and not for longer than they wait.
+#[test]
+fn a_killed_server_is_said_to_be_lost() {
+    let mut server = Server::start(&["--loops", "2"]);
+    server.answer("set", &["key", "value"]);
+    server.child.kill().expect("it runs");
+    server.child.wait().expect("it has ended");
+    let said = server.complaint("get", &["key", "--timeout", "2000"]);
+    assert!(said.contains("nothing listens there"), "{said}");
+}
+
+/// A signal ends it, and it says why.
+#[test]
+fn a_signal_ends_a_server_in_order() {
+    let mut command = Command::new(PROGRAM);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--loops", "2"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("it is piped"))
+        .read_line(&mut line)
+        .expect("it says");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("told to stop: finishing"));
+}
