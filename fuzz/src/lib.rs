@@ -22,6 +22,7 @@ pub mod holder;
 pub mod hub;
 mod input;
 pub mod json;
+pub mod kv;
 pub mod memcached;
 pub mod native;
 mod network;
