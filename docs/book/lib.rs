@@ -1,7 +1,7 @@
 //! The book, whose chapters are in `src/`: each block of Rust in them is a documentation test.
 //!
 //! What is here beside the chapters is what their hidden lines use: generated code of the service
-//! `guide.Notebook` in two versions, a server of it, a router, and certificates.
+//! `guide.Notebook` in two versions, a server of it, a router, a key-value server and certificates.
 //!
 //! Boundary rule: the chapters use nothing that a user of the facade could not.
 
@@ -12,9 +12,11 @@ use petasos::grpc::GrpcConfig;
 use petasos::{Server, block_on};
 
 pub mod certificates;
+mod kv_server;
 mod notes;
 mod routers;
 
+pub use kv_server::KvServer;
 pub use notes::{NewerNotes, Notes};
 pub use routers::{Router, until};
 
@@ -68,7 +70,7 @@ macro_rules! chapters {
 chapters! {
     introduction getting_started messages calls streams servers channels retries interceptors
     runtimes grpc security evolution compression tools languages performance
-    comparison load router operating_routers simulation redis
+    comparison load router operating_routers simulation redis kv
     operations managed operating policies plugins tonic examples
     glossary
 }

@@ -12,8 +12,11 @@ use super::process::is_program;
 use super::usage;
 
 /// Packages whose program has another name.
-const RENAMED: [(&str, &str); 2] =
-    [("petasos-cli", "petasos"), ("petasos-router-program", "petasos-router")];
+const RENAMED: [(&str, &str); 3] = [
+    ("petasos-cli", "petasos"),
+    ("petasos-kv-program", "petasos-kv"),
+    ("petasos-router-program", "petasos-router"),
+];
 
 /// Checks one command line: its syntax, and its options if its program is cargo or one of the
 /// workspace's with help texts.
