@@ -1,0 +1,7 @@
+//! The checkers against services that are right, or wrong in one way.
+
+mod faults;
+mod format;
+mod long;
+mod oracle;
+mod support;
