@@ -5,7 +5,9 @@ use crate::history::{History, Outcome};
 use crate::line::ModelKind;
 use crate::misuse::Misuse;
 use crate::model::{Model, Part};
+use crate::models::etcd::model::Etcd;
 use crate::models::{counter, etcd, register, sequence};
+use crate::op::Op;
 use crate::search::{Answer, Budget, search};
 
 /// What a check has found, and how much it has looked at.
@@ -30,8 +32,8 @@ pub struct Report {
 pub fn check(history: &History, model: ModelKind, budget: Budget) -> Result<Report, Misuse> {
     let mut left = budget;
     let (verdict, parts) = match model {
-        ModelKind::Register => parts(register::parts(history)?, Vec::new(), &mut left),
-        ModelKind::Counter => parts(counter::parts(history)?, Vec::new(), &mut left),
+        ModelKind::Register => parts(register::parts(history)?, &mut left),
+        ModelKind::Counter => parts(counter::parts(history)?, &mut left),
         ModelKind::Sequence => {
             let (violations, parts) = sequence::check(history)?;
             (Verdict::of(violations, Vec::new()), parts)
@@ -39,9 +41,10 @@ pub fn check(history: &History, model: ModelKind, budget: Budget) -> Result<Repo
         ModelKind::Etcd => {
             let (part, violations) = etcd::part(history)?;
             // What is wrong by itself needs no search, which would not end sooner for it.
-            let all =
-                if violations.is_empty() { vec![("the store".to_owned(), part)] } else { vec![] };
-            let (verdict, _) = parts(all, violations, &mut left);
+            let verdict = match violations.is_empty() {
+                true => store(part, &mut left),
+                false => Verdict::Violated(violations),
+            };
             (verdict, 1)
         }
     };
@@ -49,13 +52,9 @@ pub fn check(history: &History, model: ModelKind, budget: Budget) -> Result<Repo
     Ok(Report { verdict, outcomes, parts, steps: budget.steps - left.steps })
 }
 
-fn parts<M: Model>(
-    parts: Vec<(String, Part<M>)>,
-    mut violations: Vec<Violation>,
-    budget: &mut Budget,
-) -> (Verdict, usize) {
+fn parts<M: Model>(parts: Vec<(String, Part<M>)>, budget: &mut Budget) -> (Verdict, usize) {
     let count = parts.len();
-    let mut undecided = Vec::new();
+    let (mut violations, mut undecided) = (Vec::new(), Vec::new());
     for (name, part) in parts {
         match search(&part, budget) {
             Answer::Good(_) => {}
@@ -69,10 +68,30 @@ fn parts<M: Model>(
     (Verdict::of(violations, undecided), count)
 }
 
+/// One part, and watches: if its calls have an order without these, the order says which watch is
+/// wrong.
+fn store(mut part: Part<Etcd<'_>>, budget: &mut Budget) -> Verdict {
+    let name = "the store".to_owned();
+    let prefix = match search(&part, budget) {
+        Answer::Good(_) => return Verdict::Good,
+        Answer::Undecided => return Verdict::Undecided(vec![name]),
+        Answer::Violated(prefix) => prefix,
+    };
+    let windows = std::mem::take(&mut part.model.facts.windows);
+    let blamed = match search(&part, budget) {
+        Answer::Good(order) => etcd::blamed(&part, &windows, &order),
+        Answer::Violated(_) | Answer::Undecided => None,
+    };
+    let calls = part.calls.len();
+    Verdict::Violated(vec![blamed.unwrap_or(Violation::NoOrder { part: name, calls, prefix })])
+}
+
 fn outcomes(history: &History) -> [usize; 3] {
     let mut counts = [0; 3];
     for call in &history.calls {
         let which = match call.outcome {
+            // One that is not ended goes on.
+            _ if matches!(call.op, Op::Watch { .. }) => 0,
             Outcome::Ok(..) => 0,
             Outcome::NotDone => 1,
             Outcome::Unknown => 2,

@@ -1,18 +1,41 @@
 //! Why a history is none that a service may have.
 
-/// The longest order that the search has found for a part, and what does not fit behind it. Calls
-/// are places in the history's list.
+use crate::history::Place;
+
+/// Something that happened at one time, and where the history says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// The call's place in the history's list.
+    pub call: usize,
+    /// The line.
+    pub place: Place,
+    /// What it says of the call.
+    pub what: Happening,
+}
+
+/// What happens at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A call is done.
+    Call,
+    /// A watch is told of a revision: it is there at the latest then.
+    Sight,
+    /// The lease that the call has made ends by itself.
+    Expiry,
+}
+
+/// The longest order that the search has found for a part, and what does not fit behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// Calls, in an order that fits.
-    pub order: Vec<usize>,
+    pub order: Vec<Mention>,
     /// The state behind them.
     pub state: String,
     /// The call that should be placed next at the latest: all that are left may come later.
-    pub blocked: Option<usize>,
+    pub blocked: Option<Mention>,
     /// The calls that may be next, of those that were answered. None of them fits, in any order,
     /// or what follows does not.
-    pub left: Vec<usize>,
+    pub left: Vec<Mention>,
 }
 
 /// What is wrong with a history.

@@ -38,9 +38,9 @@ mod search;
 
 pub use bytes::Bytes;
 pub use check::{Report, check};
-pub use evidence::{Prefix, Verdict, Violation};
+pub use evidence::{Happening, Mention, Prefix, Verdict, Violation};
 pub use history::{CALLS_MAX, Call, Flaw, History, Outcome, Place, ReadError, Reader, read};
-pub use line::{CallId, Header, LINE_BYTES_MAX, Line, LineError, ModelKind, Said};
+pub use line::{CallId, Header, LINE_BYTES_MAX, Line, LineError, ModelKind, Said, UnknownModel};
 pub use misuse::Misuse;
 pub use model::{Model, Part, Step, Timed, digest};
 pub use models::{counter, etcd, register};

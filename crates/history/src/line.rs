@@ -12,6 +12,8 @@
 //! nanoseconds of a clock that all processes share and that does not go back. A call without an end
 //! is one whose outcome is unknown.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::op::{Op, Reply, Seen};
@@ -53,6 +55,19 @@ impl ModelKind {
         }
     }
 }
+
+impl FromStr for ModelKind {
+    type Err = UnknownModel;
+
+    fn from_str(name: &str) -> Result<ModelKind, UnknownModel> {
+        ModelKind::ALL.into_iter().find(|model| model.name() == name).ok_or(UnknownModel)
+    }
+}
+
+/// There is no such model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the models are register, counter, sequence and etcd")]
+pub struct UnknownModel;
 
 /// What the first line of a file may say of all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::evidence::Mention;
+
 /// A service that does one call after the other.
 ///
 /// The state is changed in place and changed back, so that large ones need no copies.
@@ -57,8 +59,8 @@ pub struct Step<Undo> {
 /// A call in time.
 #[derive(Clone, Debug)]
 pub struct Timed<Call> {
-    /// Its place in the history's list of calls.
-    pub index: usize,
+    /// What the history says of it.
+    pub mention: Mention,
     /// When it began.
     pub called_at: u64,
     /// When it ended. None if its outcome is unknown: it may happen at any later time, or never.

@@ -312,12 +312,12 @@ impl<'a, M: Model> Search<'a, M> {
             let Timed { called_at, ended_at, .. } = &calls[*call];
             !is_placed[*call] && ended_at.is_some() && *called_at <= until
         };
-        let index = |call: usize| calls[call].index;
+        let mention = |call: usize| calls[call].mention;
         Prefix {
-            order: best.order.into_iter().map(index).collect(),
+            order: best.order.into_iter().map(mention).collect(),
             state: part.model.describe(&state),
-            blocked: best.blocked.map(index),
-            left: (0..calls.len()).filter(is_left).map(index).collect(),
+            blocked: best.blocked.map(mention),
+            left: (0..calls.len()).filter(is_left).map(mention).collect(),
         }
     }
 }

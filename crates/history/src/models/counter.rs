@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use crate::history::{Call, History, Outcome};
 use crate::misuse::Misuse;
 use crate::model::{Model, Part, Step, Timed};
-use crate::models::parts::ended_at;
+use crate::models::parts::{ended_at, mention};
 use crate::op::Op;
 
 /// One counter.
@@ -66,7 +66,12 @@ pub fn parts(history: &History) -> Result<Vec<(String, Part<Counter>)>, Misuse> 
         let part = parts.entry(key);
         let part = part.or_insert_with(|| Part { model: Counter, calls: Vec::new() });
         let (called_at, ended_at) = (call.called_at, ended_at(call));
-        part.calls.push(Timed { index, called_at, ended_at, call: counted });
+        part.calls.push(Timed {
+            mention: mention(index, call),
+            called_at,
+            ended_at,
+            call: counted,
+        });
     }
     Ok(parts.into_iter().map(|(key, part)| (format!("{key:?}"), part)).collect())
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::bytes::Bytes;
+use crate::evidence::{Happening, Mention};
 use crate::history::{Call, Outcome};
 
 /// When a call ended, if that is known.
@@ -11,6 +12,11 @@ pub fn ended_at(call: &Call) -> Option<u64> {
         Outcome::Ok(at, _) => Some(at),
         Outcome::NotDone | Outcome::Unknown => None,
     }
+}
+
+/// A call, done at one time.
+pub fn mention(index: usize, call: &Call) -> Mention {
+    Mention { call: index, place: call.place, what: Happening::Call }
 }
 
 /// Keys by number, and which of them occur together.

@@ -10,7 +10,7 @@ use crate::bytes::Bytes;
 use crate::history::{Call, History, Outcome};
 use crate::misuse::Misuse;
 use crate::model::{Model, Part, Step, Timed, digest};
-use crate::models::parts::{KeySets, described, ended_at};
+use crate::models::parts::{KeySets, described, ended_at, mention};
 use crate::models::value::Value;
 use crate::op::{Op, Reply};
 
@@ -222,7 +222,12 @@ pub fn parts(history: &History) -> Result<Vec<(String, Part<Registers>)>, Misuse
                 sets.join(actions[0].0, *key);
             }
             let (called_at, ended_at) = (call.called_at, ended_at(call));
-            timed.push(Timed { index, called_at, ended_at, call: RegisterCall(actions) });
+            timed.push(Timed {
+                mention: mention(index, call),
+                called_at,
+                ended_at,
+                call: RegisterCall(actions),
+            });
         }
     }
     Ok(divided(&mut sets, timed))

@@ -4,4 +4,5 @@ mod faults;
 mod format;
 mod long;
 mod oracle;
+mod stored;
 mod support;

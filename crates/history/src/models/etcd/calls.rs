@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::evidence::Violation;
+use crate::evidence::{Happening, Mention, Violation};
 use crate::history::{Call, History, Outcome};
 use crate::misuse::Misuse;
 use crate::model::{Part, Timed};
 use crate::models::etcd::facts::Facts;
 use crate::models::etcd::model::{Etcd, EtcdCall, What, has_written};
-use crate::models::etcd::watches::{Told, told};
-use crate::models::parts::ended_at;
-use crate::op::{Event, Op, Reply};
+use crate::models::etcd::watches::{Sight, Told, told};
+use crate::models::parts::{ended_at, mention};
+use crate::op::{Op, Reply};
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -41,8 +41,8 @@ pub fn part(history: &History) -> Result<(Part<Etcd<'_>>, Vec<Violation>), Misus
             (op, _) => all.call(index, call, op, &leases),
         }
     }
-    for (lease, (index, from)) in std::mem::take(&mut all.expiries) {
-        all.push(index, from, None, What::Expiry(lease));
+    for (lease, (mention, from)) in std::mem::take(&mut all.expiries) {
+        all.push(mention, from, None, What::Expiry(lease));
     }
     let revision = history.header.revision.unwrap_or(FIRST_REVISION);
     let model = Etcd { revision, facts: all.facts };
@@ -54,28 +54,23 @@ struct Reading<'h> {
     calls: Vec<Timed<EtcdCall<'h>>>,
     violations: Vec<Violation>,
     /// When each lease may end by itself for the first time, and a call that has made it.
-    expiries: BTreeMap<u64, (usize, u64)>,
+    expiries: BTreeMap<u64, (Mention, u64)>,
 }
 
 impl<'h> Reading<'h> {
-    fn push(&mut self, index: usize, called_at: u64, ended_at: Option<u64>, what: What<'h>) {
-        let call = EtcdCall { index, called_at, what };
-        self.calls.push(Timed { index, called_at, ended_at, call });
+    fn push(&mut self, mention: Mention, from: u64, to: Option<u64>, what: What<'h>) {
+        let call = EtcdCall { index: mention.call, called_at: from, what };
+        self.calls.push(Timed { mention, called_at: from, ended_at: to, call });
     }
 
     fn watch(&mut self, index: usize, told: Told<'h>) {
-        for (revision, at) in told.sights {
+        for Sight { revision, at, place } in told.sights {
             self.facts.revision(revision);
             // Revisions stay, so it is there at the latest when it is told of.
-            self.push(index, at, Some(at), What::Sight(revision));
+            let mention = Mention { call: index, place, what: Happening::Sight };
+            self.push(mention, at, Some(at), What::Sight(revision));
         }
-        let Some(window) = told.window else { return };
-        for event in window.events.values().flatten() {
-            if let Event::Put(item) = event {
-                self.facts.item(item);
-            }
-        }
-        self.facts.windows.push(window);
+        self.facts.windows.extend(told.window);
     }
 
     fn call(&mut self, index: usize, call: &'h Call, op: &'h Op, leases: &HashSet<u64>) {
@@ -83,7 +78,7 @@ impl<'h> Reading<'h> {
             Outcome::Ok(_, reply) => Some(&**reply),
             Outcome::NotDone | Outcome::Unknown => None,
         };
-        self.push(index, call.called_at, ended_at(call), What::Op(op, reply));
+        self.push(mention(index, call), call.called_at, ended_at(call), What::Op(op, reply));
         if let Some(reply) = reply {
             self.answer(index, op, reply);
         }
@@ -92,7 +87,8 @@ impl<'h> Reading<'h> {
             && reply.is_none_or(|reply| reply.error.is_none())
         {
             let from = call.called_at.saturating_add(ttl_ms.saturating_mul(NS_PER_MS));
-            let (_, earliest) = self.expiries.entry(*lease).or_insert((index, from));
+            let mention = Mention { call: index, place: call.place, what: Happening::Expiry };
+            let (_, earliest) = self.expiries.entry(*lease).or_insert((mention, from));
             *earliest = from.min(*earliest);
         }
     }

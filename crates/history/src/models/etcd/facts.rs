@@ -9,6 +9,8 @@ use crate::op::{Event, Item, Keys};
 /// What a watch has seen: all changes of its keys from one revision to another.
 #[derive(Debug)]
 pub struct Window<'h> {
+    /// Its place in the history's list of calls.
+    pub index: usize,
     /// Its keys.
     pub keys: Keys,
     /// The first revision.
@@ -67,7 +69,8 @@ impl<'h> Facts<'h> {
 }
 
 impl Window<'_> {
-    fn fits(&self, store: &Store, stored: &[Bytes]) -> bool {
+    /// Whether the store's last revision, which has changed these keys, is as it was seen.
+    pub fn fits(&self, store: &Store, stored: &[Bytes]) -> bool {
         if store.revision < self.from || store.revision > self.to {
             return true;
         }

@@ -19,3 +19,4 @@ pub mod store;
 pub mod watches;
 
 pub use calls::part;
+pub use watches::blamed;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::evidence::Violation;
-use crate::history::Call;
+use crate::history::{Call, Place};
+use crate::model::{Model, Part};
 use crate::models::etcd::facts::Window;
+use crate::models::etcd::model::Etcd;
 use crate::op::{Event, Keys, Seen};
 
 /// What a watch has told.
@@ -12,8 +14,19 @@ use crate::op::{Event, Keys, Seen};
 pub struct Told<'h> {
     /// What it says of the store, if it has seen anything.
     pub window: Option<Window<'h>>,
-    /// Revisions, each higher than those before, and when they were told.
-    pub sights: Vec<(u64, u64)>,
+    /// Revisions, each higher than those before.
+    pub sights: Vec<Sight>,
+}
+
+/// A revision that a watch was told of.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// Which.
+    pub revision: u64,
+    /// When.
+    pub at: u64,
+    /// The line that says so.
+    pub place: Place,
 }
 
 /// What a watch has seen so far.
@@ -23,7 +36,7 @@ struct Watch<'h> {
     /// It has shown all up to here.
     to: Option<u64>,
     events: BTreeMap<u64, Vec<&'h Event>>,
-    sights: Vec<(u64, u64)>,
+    sights: Vec<Sight>,
 }
 
 /// Reads what a watch has seen.
@@ -39,19 +52,19 @@ pub fn told<'h>(
     let from = (revision != 0).then_some(revision);
     let mut watch = Watch { from, to: None, events: BTreeMap::new(), sights: Vec::new() };
     for (at, place, seen) in &call.seen {
-        watch.see(*at, seen, keys).map_err(|what| Violation::Contradiction {
+        watch.see((*at, *place), seen, keys).map_err(|what| Violation::Contradiction {
             calls: vec![index],
             what: format!("a watch {what} (line {})", place.line),
         })?;
     }
     let Watch { from, to, events, sights } = watch;
     let keys = keys.clone();
-    let window = from.zip(to).map(|(from, to)| Window { keys, from, to, events });
+    let window = from.zip(to).map(|(from, to)| Window { index, keys, from, to, events });
     Ok(Told { window, sights })
 }
 
 impl<'h> Watch<'h> {
-    fn see(&mut self, at: u64, seen: &'h Seen, keys: &Keys) -> Result<(), String> {
+    fn see(&mut self, at: (u64, Place), seen: &'h Seen, keys: &Keys) -> Result<(), String> {
         match seen {
             Seen::Created(revision) => {
                 if self.to.is_some() {
@@ -69,7 +82,7 @@ impl<'h> Watch<'h> {
         Ok(())
     }
 
-    fn events(&mut self, at: u64, events: &'h [Event], keys: &Keys) -> Result<(), String> {
+    fn events(&mut self, at: (u64, Place), events: &'h [Event], keys: &Keys) -> Result<(), String> {
         let before = self.to;
         for event in events {
             let (revision, key) = (event.revision(), event.key());
@@ -103,9 +116,30 @@ impl<'h> Watch<'h> {
         self.to = self.to.max(Some(revision));
     }
 
-    fn sight(&mut self, revision: u64, at: u64) {
-        if self.sights.last().is_none_or(|(last, _)| *last < revision) {
-            self.sights.push((revision, at));
+    fn sight(&mut self, revision: u64, (at, place): (u64, Place)) {
+        if self.sights.last().is_none_or(|last| last.revision < revision) {
+            self.sights.push(Sight { revision, at, place });
         }
     }
+}
+
+/// Which watch has not seen what an order of the calls has done, if the order fits but for that.
+pub fn blamed(part: &Part<Etcd<'_>>, windows: &[Window<'_>], order: &[usize]) -> Option<Violation> {
+    let Part { model, calls } = part;
+    let mut store = model.start();
+    for call in order {
+        let call = &calls[*call];
+        let step = model.apply(&mut store, &call.call, u64::MAX)?;
+        let stored = step.undo.stored();
+        let flaw = windows.iter().find(|window| !stored.is_empty() && !window.fits(&store, stored));
+        if let Some(window) = flaw {
+            let revision = store.revision;
+            let what = format!("a watch has not seen revision {revision} as it was made");
+            return Some(Violation::Contradiction {
+                calls: vec![window.index, call.call.index],
+                what,
+            });
+        }
+    }
+    None
 }
