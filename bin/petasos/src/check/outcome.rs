@@ -37,8 +37,8 @@ impl Outcome<'_> {
         };
         let calls = done + not_done + unknown;
         let mut text = format!(
-            "{word}: {calls} calls ({done} done, {not_done} not done, {unknown} unknown) in {parts} \
-             independent {}, as {}\n",
+            "{word}: {calls} calls ({done} done, {not_done} not done, {unknown} unknown) in \
+             {parts} independent {}, as {}\n",
             if *parts == 1 { "part" } else { "parts" },
             self.model.name(),
         );

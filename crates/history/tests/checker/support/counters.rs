@@ -20,8 +20,8 @@ pub enum Fault {
 
 /// The service. Faults begin after some calls, and then happen one time in eight.
 pub struct Counters {
-    pub keys: u64,
-    pub fault: Fault,
+    keys: u64,
+    fault: Fault,
     numbers: HashMap<Bytes, i64>,
     past: HashMap<Bytes, Vec<i64>>,
     answered: u64,
@@ -33,7 +33,7 @@ impl Counters {
     }
 
     fn is_wrong(&self, fault: Fault) -> bool {
-        self.fault == fault && self.answered > 100 && self.answered.is_multiple_of(8)
+        self.fault == fault && self.answered > 20 && self.answered.is_multiple_of(8)
     }
 }
 

@@ -44,8 +44,10 @@ struct Watch {
 
 /// The service.
 pub struct Etcd {
-    pub keys: u64,
-    pub fault: Fault,
+    keys: u64,
+    fault: Fault,
+    /// Whether there are no leases, and nothing is compacted.
+    is_plain: bool,
     /// The items at each revision, the first of which is 1.
     past: Vec<Items>,
     leases: BTreeMap<u64, (u64, u64)>,
@@ -64,6 +66,7 @@ impl Etcd {
         Etcd {
             keys,
             fault,
+            is_plain: false,
             past: vec![Items::new(), Items::new()],
             leases: BTreeMap::new(),
             watches: vec![watch(all, 2), watch(some, 2)],
@@ -72,6 +75,11 @@ impl Etcd {
             answered: 0,
             again: None,
         }
+    }
+
+    /// Without leases and compaction.
+    pub fn plain(self) -> Etcd {
+        Etcd { is_plain: true, ..self }
     }
 
     fn revision(&self) -> u64 {
@@ -83,7 +91,7 @@ impl Etcd {
     }
 
     fn is_wrong(&self, fault: Fault) -> bool {
-        self.fault == fault && self.answered > 100 && self.answered.is_multiple_of(8)
+        self.fault == fault && self.answered > 20 && self.answered.is_multiple_of(8)
     }
 
     fn put(items: &mut Items, revision: u64, key: &Bytes, value: &Bytes, lease: u64) {
@@ -245,6 +253,7 @@ impl Etcd {
                 self.written += 1;
                 let value = format!("v{}", self.written).as_str().into();
                 let lease = if rng.chance(0.3) { rng.below(3) } else { 0 };
+                let lease = if self.is_plain { 0 } else { lease };
                 Op::Put { key, value, lease }
             }
             4 => Op::DeleteRange { keys: Keys { key, end: end.filter(|_| rng.chance(0.2)) } },
@@ -304,6 +313,7 @@ impl Service for Etcd {
     fn ask(&mut self, rng: &mut Rng) -> Op {
         let revision = 1 + rng.below(self.revision() + 1);
         match rng.below(20) {
+            14..17 if self.is_plain => self.simple(rng),
             0..11 => self.simple(rng),
             11..14 => self.txn(rng),
             14 => Op::Grant { lease: 1 + rng.below(2), ttl_ms: 1 },

@@ -100,7 +100,7 @@ impl Registers {
 
     /// Whether the fault happens now.
     fn is_wrong(&self, fault: Fault) -> bool {
-        self.fault == fault && self.answered > 100 && self.answered.is_multiple_of(4)
+        self.fault == fault && self.answered > 20 && self.answered.is_multiple_of(4)
     }
 
     fn store(&mut self, key: &Bytes, value: Option<Bytes>) {

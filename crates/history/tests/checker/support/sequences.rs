@@ -18,7 +18,7 @@ pub enum Fault {
 
 /// The service: one sequence, that leaves numbers out at times.
 pub struct Sequences {
-    pub fault: Fault,
+    fault: Fault,
     next: u64,
     kept: Vec<u64>,
     answered: u64,
