@@ -13,7 +13,7 @@ use petasos_base::Rng;
 use petasos_history::{Budget, History, ModelKind, Verdict, check, read};
 
 use support::counters::{self, Counters};
-use support::etcd::{self, Etcd};
+use support::etcd::{self, Calls, Etcd};
 use support::registers::{self, Registers};
 use support::sequences::{self, Sequences};
 use support::world::{Plan, Service, World};
@@ -82,7 +82,7 @@ fn histories() -> Vec<(String, Vec<u8>)> {
             let faults =
                 [None, StaleItems, StaleRead, LostWrite, DoneTwice, WrongBranch, WrongPast, Denied];
             let fault = faults[pick(faults.len())];
-            let plain = Etcd::new(3, fault).plain();
+            let plain = Etcd::new(3, fault).only(Calls::Plain);
             add(format!("stores-{seed}-{fault:?}"), recorded(plain, seed));
         }
     }
@@ -114,7 +114,7 @@ fn porcupine_agrees() {
     fs::create_dir_all(&folder).expect("a folder can be made");
     match porcupine(&folder) {
         Ok(program) => compare(&folder, &program),
-        Err(missing) => petasos_skips::skip("suites", &format!("porcupine: {missing}")),
+        Err(missing) => petasos_skips::skip("suites", format!("porcupine: {missing}")),
     }
     fs::remove_dir_all(&folder).expect("it is there");
 }

@@ -5,4 +5,5 @@ mod format;
 mod long;
 mod oracle;
 mod stored;
+#[allow(dead_code, reason = "the other program of tests uses the rest")]
 mod support;

@@ -9,7 +9,7 @@ use petasos_history::{
 use proptest::prelude::*;
 
 use crate::support::counters::{self, Counters};
-use crate::support::etcd::{self as stores, Etcd};
+use crate::support::etcd::{self as stores, Calls, Etcd};
 use crate::support::registers::{self, Registers};
 use crate::support::world::{Plan, Service, history};
 
@@ -168,7 +168,13 @@ fn counters(seed: u64) -> bool {
 
 fn stores(seed: u64) -> bool {
     let rng = &mut Rng::new(seed);
-    let mut history = small(Etcd::new(2, stores::Fault::None), rng);
+    let calls = if rng.chance(0.5) { Calls::Leases } else { Calls::All };
+    let mut history = small(Etcd::new(2, stores::Fault::None).only(calls), rng);
+    if calls == Calls::Leases {
+        // Time enough that leases may end: at one time or another, as the service did not end them.
+        let factor = 1 + rng.below(300);
+        slow_down(&mut history, factor);
+    }
     for _ in 0..rng.below(4) {
         change(&mut history, rng, |history, which, rng| match &mut history.calls[which].outcome {
             Outcome::Ok(_, reply) if rng.chance(0.4) => {
@@ -194,6 +200,17 @@ fn stores(seed: u64) -> bool {
         // What is wrong with a watch by itself is no matter of orders.
         if violations.is_empty() { vec![(String::new(), part)] } else { vec![] }
     }))
+}
+
+fn slow_down(history: &mut History, factor: u64) {
+    for call in &mut history.calls {
+        call.called_at *= factor;
+        if let Outcome::Ok(at, _) = &mut call.outcome {
+            *at *= factor;
+        }
+    }
+    // Watches have seen what they have seen.
+    history.calls.retain(|call| call.op.name() != "watch");
 }
 
 /// An answer that was changed may be none of its call any more: that is no history.

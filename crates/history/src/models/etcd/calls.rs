@@ -34,7 +34,10 @@ pub fn part(history: &History) -> Result<(Part<Etcd<'_>>, Vec<Violation>), Misus
         match (&call.op, &call.outcome) {
             (Op::Watch { keys, revision }, _) => match told(index, call, keys, *revision) {
                 Ok(told) => all.watch(index, told),
-                Err(violation) => all.violations.push(violation),
+                Err(what) => {
+                    let calls = vec![index];
+                    all.violations.push(Violation::Contradiction { calls, what });
+                }
             },
             (_, Outcome::NotDone) => {}
             (op, Outcome::Unknown) if !matters(op, &leases) => {}

@@ -44,7 +44,11 @@ impl<'h> Facts<'h> {
     /// An item was read.
     pub fn item(&mut self, item: &'h Item) {
         self.revision(item.modified);
-        self.items.entry(item.modified).or_default().push(item);
+        let same = self.items.entry(item.modified).or_default();
+        // Most items are read again and again.
+        if same.last() != Some(&item) {
+            same.push(item);
+        }
     }
 
     /// Whether a call may make a revision. `is_open`: its outcome is unknown.

@@ -48,14 +48,12 @@ pub fn told<'h>(
     call: &'h Call,
     keys: &Keys,
     revision: u64,
-) -> Result<Told<'h>, Violation> {
+) -> Result<Told<'h>, String> {
     let from = (revision != 0).then_some(revision);
     let mut watch = Watch { from, to: None, events: BTreeMap::new(), sights: Vec::new() };
     for (at, place, seen) in &call.seen {
-        watch.see((*at, *place), seen, keys).map_err(|what| Violation::Contradiction {
-            calls: vec![index],
-            what: format!("a watch {what} (line {})", place.line),
-        })?;
+        let flaw = |what| format!("a watch {what} (line {})", place.line);
+        watch.see((*at, *place), seen, keys).map_err(flaw)?;
     }
     let Watch { from, to, events, sights } = watch;
     let keys = keys.clone();

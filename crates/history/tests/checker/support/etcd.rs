@@ -34,6 +34,16 @@ pub enum Fault {
     Denied,
 }
 
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    All,
+    /// Neither leases nor compaction.
+    Plain,
+    /// What one lease is about.
+    Leases,
+}
+
 type Items = BTreeMap<Bytes, Item>;
 
 struct Watch {
@@ -46,8 +56,7 @@ struct Watch {
 pub struct Etcd {
     keys: u64,
     fault: Fault,
-    /// Whether there are no leases, and nothing is compacted.
-    is_plain: bool,
+    calls: Calls,
     /// The items at each revision, the first of which is 1.
     past: Vec<Items>,
     leases: BTreeMap<u64, (u64, u64)>,
@@ -66,7 +75,7 @@ impl Etcd {
         Etcd {
             keys,
             fault,
-            is_plain: false,
+            calls: Calls::All,
             past: vec![Items::new(), Items::new()],
             leases: BTreeMap::new(),
             watches: vec![watch(all, 2), watch(some, 2)],
@@ -77,9 +86,9 @@ impl Etcd {
         }
     }
 
-    /// Without leases and compaction.
-    pub fn plain(self) -> Etcd {
-        Etcd { is_plain: true, ..self }
+    /// Of all calls, only these.
+    pub fn only(self, calls: Calls) -> Etcd {
+        Etcd { calls, ..self }
     }
 
     fn revision(&self) -> u64 {
@@ -253,13 +262,30 @@ impl Etcd {
                 self.written += 1;
                 let value = format!("v{}", self.written).as_str().into();
                 let lease = if rng.chance(0.3) { rng.below(3) } else { 0 };
-                let lease = if self.is_plain { 0 } else { lease };
+                let lease = if self.calls == Calls::Plain { 0 } else { lease };
                 Op::Put { key, value, lease }
             }
             4 => Op::DeleteRange { keys: Keys { key, end: end.filter(|_| rng.chance(0.2)) } },
             _ => {
                 let limit = if rng.chance(0.2) { 2 } else { 0 };
                 Op::Range { keys: Keys { key, end }, revision: 0, limit, stale: false }
+            }
+        }
+    }
+
+    fn of_a_lease(&mut self, rng: &mut Rng) -> Op {
+        let (key, lease) = (key(rng, self.keys), 1);
+        match rng.below(8) {
+            0 | 1 => Op::Grant { lease, ttl_ms: 1 },
+            2 => Op::KeepAlive { lease },
+            3 if rng.chance(0.5) => Op::Revoke { lease },
+            3..6 => {
+                self.written += 1;
+                Op::Put { key, value: format!("v{}", self.written).as_str().into(), lease }
+            }
+            _ => {
+                let keys = Keys { key, end: Some("".into()) };
+                Op::Range { keys, revision: 0, limit: 0, stale: false }
             }
         }
     }
@@ -313,7 +339,8 @@ impl Service for Etcd {
     fn ask(&mut self, rng: &mut Rng) -> Op {
         let revision = 1 + rng.below(self.revision() + 1);
         match rng.below(20) {
-            14..17 if self.is_plain => self.simple(rng),
+            14..17 if self.calls == Calls::Plain => self.simple(rng),
+            _ if self.calls == Calls::Leases => self.of_a_lease(rng),
             0..11 => self.simple(rng),
             11..14 => self.txn(rng),
             14 => Op::Grant { lease: 1 + rng.below(2), ttl_ms: 1 },
