@@ -133,7 +133,9 @@ fn small<S: Service>(service: S, rng: &mut Rng) -> History {
 
 fn registers(seed: u64) -> bool {
     let rng = &mut Rng::new(seed);
-    let service = Registers::new(1 + rng.below(2), 3, registers::Fault::None);
+    let (keys, values) = (1 + rng.below(2), 2 + rng.below(2));
+    let service = Registers::new(keys, values, registers::Fault::None);
+    let service = if rng.chance(0.3) { service.plain() } else { service };
     let service = if rng.chance(0.3) { service.stamped_ones() } else { service };
     let service = if rng.chance(0.3) { service.with_transactions() } else { service };
     let mut history = small(service, rng);
@@ -224,7 +226,7 @@ where
 }
 
 proptest! {
-    #![proptest_config(petasos_cases::kept_with(2000))]
+    #![proptest_config(petasos_cases::kept_with(20_000))]
 
     #[test]
     fn registers_are_judged_as_by_all_orders(seed: u64) {

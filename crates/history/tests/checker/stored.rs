@@ -27,7 +27,15 @@ fn left(name: &str) -> (usize, Vec<u64>) {
 
 #[test]
 fn good_ones_are_good() {
-    for name in ["register-good", "register-stamps", "counter-good", "sequence-good", "etcd-good"] {
+    for name in [
+        "register-good",
+        "register-same-value",
+        "register-stamps",
+        "counter-good",
+        "sequence-good",
+        "etcd-good",
+        "etcd-kept-alive",
+    ] {
         assert_eq!(verdict(name), Verdict::Good, "{name}");
     }
 }
@@ -46,6 +54,7 @@ fn evidence_is_the_longest_order_and_what_is_left() {
     }
     // Of what a watch has seen, the line is that of the sight.
     assert_eq!(left("etcd-early-expiry"), (6, vec![12]));
+    assert_eq!(left("etcd-ended-while-kept-alive"), (4, vec![10]));
 }
 
 #[test]

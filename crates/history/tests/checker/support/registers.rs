@@ -35,6 +35,7 @@ pub struct Registers {
     fault: Fault,
     stamps: bool,
     transactions: bool,
+    is_plain: bool,
     items: HashMap<Bytes, (Bytes, u64)>,
     past: HashMap<Bytes, Vec<Option<(Bytes, u64)>>>,
     again: Vec<Op>,
@@ -52,6 +53,7 @@ impl Registers {
             fault,
             stamps: false,
             transactions: false,
+            is_plain: false,
             items: HashMap::new(),
             past: HashMap::new(),
             again: Vec::new(),
@@ -71,6 +73,11 @@ impl Registers {
         Registers { transactions: true, ..self }
     }
 
+    /// Values are written whatever there is.
+    pub fn plain(self) -> Registers {
+        Registers { is_plain: true, ..self }
+    }
+
     fn value(&mut self, rng: &mut Rng) -> Bytes {
         self.written += 1;
         let number = if self.values == 0 { self.written } else { rng.below(self.values) };
@@ -81,7 +88,7 @@ impl Registers {
         let key = key(rng, self.keys);
         let value = self.value(rng);
         let present = self.items.get(&key).cloned();
-        match rng.below(9) {
+        match rng.below(if self.is_plain { 6 } else { 9 }) {
             0..4 => Op::Get { key },
             4..6 => Op::Set { key, value },
             6 if rng.chance(0.3) => Op::Delete { key },
