@@ -18,6 +18,7 @@ mod groups;
 pub mod grpc;
 pub mod header;
 pub mod hello;
+pub mod histories;
 pub mod holder;
 pub mod hub;
 mod input;

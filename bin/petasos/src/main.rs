@@ -1,5 +1,5 @@
 //! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench`,
-//! `simulate`, `load`, `doctor`, `kv`, `ctl`, `top` and `dashboard`.
+//! `simulate`, `check`, `load`, `doctor`, `kv`, `ctl`, `top` and `dashboard`.
 //!
 //! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
 //! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
@@ -7,6 +7,7 @@
 //! Boundary rule: uses endpoint, packet I/O and report; implements no mechanism itself.
 
 mod call;
+mod check;
 mod client;
 mod companion;
 mod ctl;
@@ -59,6 +60,9 @@ enum Command {
     /// Calculate by simulation what a router's policies do.
     #[command(subcommand)]
     Simulate(simulate::SimulateCommand),
+    /// Say whether recorded calls are linearizable: whether a service that does one call after the
+    /// other can have answered them so.
+    Check(check::CheckArgs),
     /// Send requests at a rate, whether or not earlier ones are answered, and measure latencies.
     Load(Box<load::LoadArgs>),
     /// Say what this host supports, and why not.
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(command) => simulate::run(&command),
+        Command::Check(args) => return check::run(&args),
         Command::Load(args) => return load::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => companion::BENCH.run(&args),
