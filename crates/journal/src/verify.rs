@@ -20,7 +20,7 @@ pub struct Report {
     pub segments: Vec<SegmentReport>,
     /// All snapshots that are good, the newest first.
     pub snapshots: Vec<SnapshotId>,
-    /// Files that the next start removes, and that have nothing that was ever promised.
+    /// Files that were not finished, or were to be removed: they have nothing that was promised.
     pub leftovers: Vec<String>,
     /// Everything durable that is not as it was written.
     pub damage: Vec<Damage>,

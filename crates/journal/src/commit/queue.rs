@@ -90,7 +90,9 @@ impl<F: Files> Queue<F> {
         if waiting.is_closed {
             return Err(NotTaken::Closed);
         }
-        let is_long = waiting.bytes > 0 && waiting.bytes + bytes > self.limits.bytes_max;
+        // What has no data only counts as a command: a vote does not wait for room for records.
+        let has_both = waiting.bytes > 0 && bytes > 0;
+        let is_long = has_both && waiting.bytes + bytes > self.limits.bytes_max;
         if is_long || waiting.commands.len() >= self.limits.commands_max {
             return Err(NotTaken::Busy);
         }

@@ -91,6 +91,14 @@ impl<F: Files> Receipt<F> {
         self.checker.done() == Some(self.id.sum) && self.received() == self.id.bytes
     }
 
+    /// Gives up: what was received is removed.
+    ///
+    /// # Errors
+    /// Errors of files.
+    pub fn discard(self) -> Result<(), Error> {
+        self.files.remove(&self.name).doing("removing", &self.name)
+    }
+
     /// Makes the snapshot durable, and gives it its name: it is one of this member's now.
     ///
     /// # Errors

@@ -118,6 +118,11 @@ impl SimDisk {
         self.lock().fail_sync_in = syncs;
     }
 
+    /// Lets the next sync fail of a file whose name contains `part`.
+    pub fn fail_sync_of(&self, part: &'static str) {
+        self.lock().fail_sync_of = Some(part);
+    }
+
     /// Files cannot have more than so many bytes together. Those that do stay as they are.
     pub fn set_capacity(&self, bytes: u64) {
         self.lock().capacity_bytes = bytes;

@@ -27,6 +27,7 @@ pub(super) struct State {
     pub(super) lies: Lies,
     pub(super) crash_in: u64,
     pub(super) fail_sync_in: u64,
+    pub(super) fail_sync_of: Option<&'static str>,
     pub(super) is_down: bool,
     pub(super) stats: DiskStats,
 }
@@ -50,6 +51,7 @@ impl State {
             lies: Lies::default(),
             crash_in: 0,
             fail_sync_in: 0,
+            fail_sync_of: None,
             is_down: false,
             stats: DiskStats::default(),
         }
@@ -78,6 +80,7 @@ impl State {
         self.locks.clear();
         self.busy_until = self.now;
         (self.crash_in, self.fail_sync_in, self.is_down) = (0, 0, false);
+        self.fail_sync_of = None;
         for number in 0..self.inodes.len() {
             self.inodes[number].open = 0;
             self.reclaim(number);
@@ -235,6 +238,9 @@ impl State {
         self.stats.syncs += 1;
         if self.lies.syncs_of.is_some_and(|part| self.has_name(number, part)) {
             return Ok(());
+        }
+        if self.fail_sync_of.is_some_and(|part| self.has_name(number, part)) {
+            (self.fail_sync_in, self.fail_sync_of) = (1, None);
         }
         if self.sync_fails() {
             let inode = &mut self.inodes[number];
