@@ -26,6 +26,7 @@ pub mod all_to_all;
 pub mod cluster;
 pub mod command_line;
 pub mod disk;
+mod drift;
 mod event;
 mod fabric;
 mod faults;
@@ -43,6 +44,7 @@ mod trace;
 mod world;
 
 pub use action::{Action, Links};
+pub use drift::DayClock;
 pub use event::{EventQueue, QueueFull};
 pub use faults::FaultProfile;
 pub use host::{Host, HostSeat};
