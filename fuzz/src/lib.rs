@@ -21,6 +21,7 @@ pub mod hello;
 pub mod holder;
 pub mod hub;
 mod input;
+pub mod journal;
 pub mod json;
 pub mod memcached;
 pub mod native;

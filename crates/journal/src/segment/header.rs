@@ -81,7 +81,8 @@ impl SegmentHeader {
             bytes: u32_at(block, 8),
             begins: u32_at(block, 12) == 1,
         };
-        let plausible = block[..8] == MAGIC
+        // It is written again at a start: it has nothing that would not be.
+        let plausible = header.block().bytes == *block
             && number_of(name) == Some(header.number)
             && (1..=u64::MAX >> 1).contains(&header.first_place)
             && (SEGMENT_BYTES_MIN..=SEGMENT_BYTES_MAX).contains(&header.bytes);
@@ -95,5 +96,37 @@ impl SegmentHeader {
             return Err(damage("the file is shorter than its header says"));
         }
         Ok((header, sum))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> SegmentHeader {
+        let identity = Identity { group: 5, member: 2 };
+        SegmentHeader { identity, number: 3, first_place: 9, bytes: 8192, begins: false }
+    }
+
+    fn parse(block: &[u8; HEADER_BLOCK_BYTES]) -> Result<SegmentHeader, Damage> {
+        let parsed = SegmentHeader::parse(block, &name(3), 8192, header().identity);
+        parsed.map(|(header, _)| header)
+    }
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        assert_eq!(parse(&header().block().bytes), Ok(header()));
+    }
+
+    /// A start would have written them as zeros, and the sums of all records would have been wrong:
+    /// found by the fuzz target `journal`.
+    #[test]
+    fn bytes_that_mean_nothing_are_not_accepted_with_a_good_sum() {
+        for at in [13, 14, 56, 100, 507] {
+            let mut block = header().block().bytes;
+            block[at] = 1;
+            seal(&mut block, 0);
+            assert!(parse(&block).is_err(), "byte {at}");
+        }
     }
 }
