@@ -62,8 +62,8 @@ pub enum Action {
     Partition(Vec<u32>),
     /// Ends the partition.
     Heal,
-    /// Ends every fault of the network (clocks stay as they are): all links are clean and repaired, and there is no
-    /// partition. From now on, all living hosts must make progress.
+    /// Ends every fault of the network (clocks stay as they are): all links are clean and repaired,
+    /// and there is no partition. From now on, all living hosts must make progress.
     Calm,
 }
 

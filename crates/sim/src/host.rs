@@ -11,8 +11,9 @@ use crate::drift::DayClock;
 /// time that it asked for has come. It may also run without either.
 pub trait Host {
     /// Does the work that is due at `now`, by its own clock. Returns when to run again, by the same
-    /// clock, even if no packet arrives; [`Time::NEVER`] for not at all. A time not after `now` means as soon as the turn is over
-    /// ([`crate::WorldConfig::turn_nanos`]). Packets left unreceived have the same effect.
+    /// clock, even if no packet arrives; [`Time::NEVER`] for not at all. A time not after `now`
+    /// means as soon as the turn is over ([`crate::WorldConfig::turn_nanos`]). Packets left
+    /// unreceived have the same effect.
     fn run(&mut self, now: Time) -> Time;
 }
 

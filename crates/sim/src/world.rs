@@ -163,8 +163,8 @@ impl<H: Host> World<H> {
         Stop::Condition
     }
 
-    /// Calls `act` with a living host and its time, takes what it sends, and makes the host run soon. Use this
-    /// for input other than packets: requests, configuration.
+    /// Calls `act` with a living host and its time, takes what it sends, and makes the host run
+    /// soon. Use this for input other than packets: requests, configuration.
     ///
     /// # Panics
     /// If the host is dead: the caller's fault.
