@@ -159,7 +159,7 @@ fn qr19_what_a_killed_process_has_acknowledged_is_there() {
     let folder = Folder::new("killed");
     drop(Journal::create(folder.files(), OURS, CONFIG).expect("it is empty"));
     let mut acknowledged = 0;
-    for round in 0..20 {
+    for round in 0..12 {
         let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
         command.env(FOLDER, &folder.0);
         let mut program = Program::start(&mut command, "a_program_appends_until_it_is_killed");
@@ -168,7 +168,7 @@ fn qr19_what_a_killed_process_has_acknowledged_is_there() {
         let opened: u64 = opened.expect("the journal is whole");
         assert!(opened >= acknowledged, "round {round}: {opened}, and {acknowledged} was");
         // It is killed while it goes on.
-        let said = lines.by_ref().take(3 + round * 5).collect::<Vec<_>>();
+        let said = lines.by_ref().take(3 + round * 2).collect::<Vec<_>>();
         drop(program);
         let rest = said.into_iter().chain(lines);
         let durable = rest.filter_map(|line| line.strip_prefix("durable ")?.parse().ok());

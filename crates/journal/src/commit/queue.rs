@@ -80,24 +80,19 @@ impl<F: Files> Queue<F> {
         Queue { limits, waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 
-    /// Puts a command into the queue, if there is room for it.
+    /// Puts a command into the queue, if there is room for it. It is made outside of the lock, which
+    /// the journal's thread must not wait for, and only if there is room.
     pub(super) fn push(
         &self,
         bytes: usize,
         command: impl FnOnce() -> Command,
     ) -> Result<(), NotTaken> {
+        self.limits.check(&self.lock(), bytes)?;
+        let command = command();
         let mut waiting = self.lock();
-        if waiting.is_closed {
-            return Err(NotTaken::Closed);
-        }
-        // What has no data only counts as a command: a vote does not wait for room for records.
-        let has_both = waiting.bytes > 0 && bytes > 0;
-        let is_long = has_both && waiting.bytes + bytes > self.limits.bytes_max;
-        if is_long || waiting.commands.len() >= self.limits.commands_max {
-            return Err(NotTaken::Busy);
-        }
+        self.limits.check(&waiting, bytes)?;
         waiting.bytes += bytes;
-        waiting.commands.push(command());
+        waiting.commands.push(command);
         drop(waiting);
         self.changed.notify_all();
         Ok(())
@@ -145,6 +140,20 @@ impl<F: Files> Queue<F> {
 
     fn lock(&self) -> MutexGuard<'_, Waiting<F>> {
         self.waiting.lock().unwrap_or_else(unpoisoned)
+    }
+}
+
+impl QueueLimits {
+    /// Whether a command with records of so many bytes is taken.
+    fn check<F: Files>(&self, waiting: &Waiting<F>, bytes: usize) -> Result<(), NotTaken> {
+        if waiting.is_closed {
+            return Err(NotTaken::Closed);
+        }
+        // What has no data only counts as a command: a vote does not wait for room for records.
+        let has_both = waiting.bytes > 0 && bytes > 0;
+        let is_long = has_both && waiting.bytes + bytes > self.bytes_max;
+        let is_many = waiting.commands.len() >= self.commands_max;
+        if is_long || is_many { Err(NotTaken::Busy) } else { Ok(()) }
     }
 }
 

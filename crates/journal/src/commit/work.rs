@@ -78,7 +78,9 @@ impl<F: Files> Worker<F> {
         if !self.is_settled {
             return Some(SETTLE_AFTER);
         }
-        self.full_until.map(|until| until - self.clock.now())
+        // While a segment is being made, its end is waited for.
+        let until = self.full_until.filter(|_| self.maker.is_none());
+        until.map(|until| until - self.clock.now())
     }
 
     fn work(&mut self, commands: Vec<Command>) -> Result<(), Error> {

@@ -113,7 +113,7 @@ impl<F: Files> Receipt<F> {
             return Err(Error::BadPiece { what: "its file is longer than the snapshot" });
         }
         self.sync()?;
-        publish(&self.files, &self.file, &self.name, self.id.index)?;
+        publish(&self.files, &self.name, self.id.index)?;
         Ok(self.id)
     }
 

@@ -79,7 +79,9 @@ impl<F: Files> SnapshotWriter<F> {
         let (bytes, sum) = trailer(self.data_bytes, self.sum);
         self.put(&bytes)?;
         let SnapshotHead { index, term, .. } = self.head;
-        publish(&self.files, &self.file, &unfinished_name(index), index)?;
+        let unfinished = unfinished_name(index);
+        self.file.sync().or_failed("syncing", &unfinished)?;
+        publish(&self.files, &unfinished, index)?;
         self.is_finished = true;
         Ok(SnapshotId { index, term, bytes: self.at, sum })
     }
@@ -117,14 +119,8 @@ impl<F: Files> Drop for SnapshotWriter<F> {
     }
 }
 
-/// Makes a whole snapshot durable, and then gives it its name.
-pub(super) fn publish<F: Files>(
-    files: &F,
-    file: &F::File,
-    unfinished: &str,
-    index: u64,
-) -> Result<(), Error> {
-    file.sync().or_failed("syncing", unfinished)?;
+/// Gives a snapshot that is whole and durable its name.
+pub(super) fn publish(files: &impl Files, unfinished: &str, index: u64) -> Result<(), Error> {
     files.rename(unfinished, &name(index)).doing("renaming", unfinished)?;
     files.sync_directory().or_failed("syncing", ".")
 }
