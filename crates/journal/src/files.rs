@@ -67,8 +67,8 @@ pub trait Files: Clone + Send + 'static {
     /// [`FileError::Locked`] if another has it, and others.
     fn lock(&self, name: &str) -> Result<Self::Lock, FileError>;
 
-    /// Whether somebody has locked the file `name`. Nothing is changed, but who locks it at the same
-    /// instant may be refused.
+    /// Whether somebody has locked the file `name`. Nothing is changed, but who locks it at the
+    /// same instant may be refused.
     ///
     /// # Errors
     /// If that cannot be found out.

@@ -228,3 +228,34 @@ fn settings_are_checked() {
     let config = Config { segment_bytes: 4096, ..Config::default() };
     let _ = Journal::create(SimDisk::new(1).files(), OURS, config);
 }
+
+/// The page cache shows zeros that the disk does not have: what a truncation has erased before its
+/// sync failed must not come back behind the records of the next process.
+#[test]
+fn qr20_what_was_erased_before_a_failed_sync_does_not_come_back() {
+    let mut failed = 0;
+    for seed in 0..200 {
+        let disk = SimDisk::new(seed);
+        let mut journal = create(&disk);
+        append(&mut journal, 1..=20).expect("there is space");
+        journal.sync().expect("it is durable");
+        disk.fail_sync_in(1 + seed % 4);
+        failed += usize::from(journal.truncate(15).is_err());
+        drop(journal);
+        disk.crash(Crash::Process);
+        let mut journal = open(&disk, OURS).expect("it is whole");
+        let next = journal.next_place();
+        assert!((15..=21).contains(&next));
+        if seed % 3 == 0 {
+            let other = Record { place: next, term: 99, kind: 0, data: b"other" };
+            journal.append(&[other]).expect("there is space");
+            journal.sync().expect("it is durable");
+        }
+        let next = journal.next_place();
+        drop(journal);
+        disk.crash(Crash::Host);
+        let journal = open(&disk, OURS).expect("it is whole");
+        assert_eq!(journal.next_place(), next, "seed {seed}");
+    }
+    assert!(failed > 100, "{failed}");
+}

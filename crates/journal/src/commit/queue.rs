@@ -80,8 +80,8 @@ impl<F: Files> Queue<F> {
         Queue { limits, waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 
-    /// Puts a command into the queue, if there is room for it. It is made outside of the lock, which
-    /// the journal's thread must not wait for, and only if there is room.
+    /// Puts a command into the queue, if there is room for it. It is made outside of the lock, for
+    /// which the journal's thread must not wait, and only if there is room.
     pub(super) fn push(
         &self,
         bytes: usize,

@@ -38,10 +38,10 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Segments of 32 MiB, and two snapshots: the last one, and one that may be on its way to a
-    /// learner.
+    /// Segments of 16 MiB, one of which is written at each start, and two snapshots: the last one,
+    /// and one that may be on its way to a learner.
     fn default() -> Config {
-        Config { segment_bytes: 32 << 20, snapshots_kept: 2 }
+        Config { segment_bytes: 16 << 20, snapshots_kept: 2 }
     }
 }
 

@@ -154,16 +154,16 @@ impl<F: File> Segment<F> {
         Ok(())
     }
 
-    /// After a start: makes the end of the log what it was read to be (QR19). What lies behind the
-    /// last record is erased, so that it cannot come back behind new ones; what lies behind the
-    /// mark is written anew, since after a sync that failed, the system may show what the disk does
-    /// not have.
+    /// After a start: makes the end of the log what it was read to be (QR19). Records behind the
+    /// mark are written anew, and zeros up to the segment's end, whatever is there: after a sync
+    /// that failed, the system may show records, or zeros, that the disk does not have, and what it
+    /// has must not come back.
     pub(crate) fn repair(&mut self) -> Result<(), Error> {
         let header = self.header.block();
         self.file.write_at(&header.bytes, 0).or_failed("writing", &self.name)?;
         let marked = self.marks.newest().map_or(RECORDS_AT, |mark| mark.at);
         self.rewrite(marked)?;
-        self.erase_tail()?;
+        self.erase(self.end, self.header.bytes)?;
         self.sync_file()?;
         self.marks.doubt();
         self.settle()
@@ -177,22 +177,6 @@ impl<F: File> Segment<F> {
             let part = &mut window[..part];
             self.file.read_at(part, u64::from(at)).doing("reading", &self.name)?;
             self.file.write_at(part, u64::from(at)).or_failed("writing", &self.name)?;
-            at += part.len() as u32;
-        }
-        Ok(())
-    }
-
-    /// Erases what is not zero behind the last record.
-    fn erase_tail(&self) -> Result<(), Error> {
-        let mut window = vec![0; WINDOW_BYTES.min(self.room())];
-        let mut at = self.end;
-        while at < self.header.bytes {
-            let part = window.len().min((self.header.bytes - at) as usize);
-            let part = &mut window[..part];
-            let read = self.file.read_at(part, u64::from(at)).doing("reading", &self.name)?;
-            if part[..read].iter().any(|byte| *byte != 0) {
-                self.erase(at, at + read as u32)?;
-            }
             at += part.len() as u32;
         }
         Ok(())
