@@ -22,6 +22,7 @@ pub mod histories;
 pub mod holder;
 pub mod hub;
 mod input;
+pub mod journal;
 pub mod json;
 pub mod kv;
 pub mod memcached;

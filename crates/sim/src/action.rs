@@ -29,6 +29,22 @@ pub enum Action {
         /// Which host.
         host: u32,
     },
+    /// From now on a host's clock is so many millionths fast, or slow if negative. The world has
+    /// [`crate::WorldConfig::own_clocks`]. It goes on through crashes.
+    Drift {
+        /// Which host.
+        host: u32,
+        /// At most 900,000 either way.
+        ppm: i32,
+    },
+    /// Sets a host's clock of day forwards, or backwards if negative; what it counts is not
+    /// affected.
+    JumpDay {
+        /// Which host.
+        host: u32,
+        /// By how much.
+        by_nanos: i64,
+    },
     /// Replaces the fault profile of links.
     Faults {
         /// Which links.
@@ -46,8 +62,8 @@ pub enum Action {
     Partition(Vec<u32>),
     /// Ends the partition.
     Heal,
-    /// Ends every fault of the network: all links are clean and repaired, and there is no
-    /// partition. From now on, all living hosts must make progress.
+    /// Ends every fault of the network (clocks stay as they are): all links are clean and repaired,
+    /// and there is no partition. From now on, all living hosts must make progress.
     Calm,
 }
 

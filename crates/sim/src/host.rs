@@ -3,14 +3,17 @@
 use petasos_base::{Time, VirtualClock};
 use petasos_netio::memory::MemoryIo;
 
+use crate::drift::DayClock;
+
 /// The program of one host.
 ///
 /// It owns its port ([`HostSeat::port`]). It runs when packets have arrived there, and when the
 /// time that it asked for has come. It may also run without either.
 pub trait Host {
-    /// Does the work that is due at `now`. Returns when to run again even if no packet arrives;
-    /// [`Time::NEVER`] for not at all. A time not after `now` means as soon as the turn is over
-    /// ([`crate::WorldConfig::turn_nanos`]). Packets left unreceived have the same effect.
+    /// Does the work that is due at `now`, by its own clock. Returns when to run again, by the same
+    /// clock, even if no packet arrives; [`Time::NEVER`] for not at all. A time not after `now`
+    /// means as soon as the turn is over ([`crate::WorldConfig::turn_nanos`]). Packets left
+    /// unreceived have the same effect.
     fn run(&mut self, now: Time) -> Time;
 }
 
@@ -35,8 +38,10 @@ pub struct HostSeat {
     /// The host's port. In the first life its number is the host's. Later lives have their own
     /// ports, and packets to the port of a dead life are dropped.
     pub port: MemoryIo,
-    /// Virtual time.
+    /// Virtual time, as this host counts it.
     pub clock: VirtualClock,
+    /// The time of day, as this host believes.
+    pub day: DayClock,
     /// Randomness for this host and life, from the world's seed.
     pub seed: u64,
 }

@@ -17,12 +17,16 @@
 //! [`incast`] and [`all_to_all`] measure congestion and large numbers of sessions, with hosts that
 //! only run the protocol: the network is the same, but packets have no bytes.
 //!
+//! [`disk`] is a disk with faults for a host, or for tests of files without any.
+//!
 //! Boundary rule: the network knows nothing of what hosts run; only [`Host`] joins the two.
 
 mod action;
 pub mod all_to_all;
 pub mod cluster;
 pub mod command_line;
+pub mod disk;
+mod drift;
 mod event;
 mod fabric;
 mod faults;
@@ -40,6 +44,7 @@ mod trace;
 mod world;
 
 pub use action::{Action, Links};
+pub use drift::DayClock;
 pub use event::{EventQueue, QueueFull};
 pub use faults::FaultProfile;
 pub use host::{Host, HostSeat};

@@ -11,6 +11,7 @@ use petasos_netio::Ecn;
 use petasos_netio::memory::{Captured, Hub, MemoryConfig, RingConfig};
 
 use self::script::ACTIONS_MAX;
+use crate::drift::HostClocks;
 use crate::host::Seated;
 use crate::network::{Event, Network};
 use crate::packet::Packet;
@@ -36,6 +37,9 @@ pub struct WorldConfig {
     pub ecn: Ecn,
     /// Packets that may be in flight at once; more are dropped and counted.
     pub packets_max: usize,
+    /// Whether each host has a clock of its own, which can drift ([`Action::Drift`]). It is set
+    /// when the host runs. Else hosts read the world's.
+    pub own_clocks: bool,
 }
 
 impl Default for WorldConfig {
@@ -49,6 +53,7 @@ impl Default for WorldConfig {
             turn_nanos: 100,
             ecn: Ecn::Capable0,
             packets_max: 1 << 20,
+            own_clocks: false,
         }
     }
 }
@@ -71,6 +76,8 @@ pub struct World<H> {
     hub: Hub,
     network: Network<Vec<u8>>,
     hosts: Vec<Seated<H>>,
+    /// By host.
+    clocks: Vec<HostClocks>,
     factory: Box<dyn FnMut(HostSeat) -> H>,
     timers: Timers,
     /// Host of each port ever made.
@@ -104,6 +111,7 @@ impl<H: Host> World<H> {
             },
             network: Network::new(topology, config.framing, bounds, rng),
             hosts: Vec::new(),
+            clocks: Vec::new(),
             factory: Box::new(factory),
             timers: Timers::new(count),
             port_owners: Vec::new(),
@@ -113,6 +121,10 @@ impl<H: Host> World<H> {
             config,
         };
         for number in 0..count {
+            world.clocks.push(match world.config.own_clocks {
+                true => HostClocks::own(),
+                false => HostClocks::shared(world.clock.clone()),
+            });
             let seated = world.seat(number, 0);
             world.hosts.push(seated);
             world.timers.set(number, Time::ZERO);
@@ -151,8 +163,8 @@ impl<H: Host> World<H> {
         Stop::Condition
     }
 
-    /// Calls `act` with a living host, takes what it sends, and makes the host run soon. Use this
-    /// for input other than packets: requests, configuration.
+    /// Calls `act` with a living host and its time, takes what it sends, and makes the host run
+    /// soon. Use this for input other than packets: requests, configuration.
     ///
     /// # Panics
     /// If the host is dead: the caller's fault.
@@ -160,7 +172,7 @@ impl<H: Host> World<H> {
         let now = self.clock.now();
         let host = &mut self.hosts[number as usize];
         assert!(host.alive, "host {number} is dead");
-        let result = act(&mut host.program, now);
+        let result = act(&mut host.program, self.clocks[number as usize].read(now));
         self.collect_sent(now);
         self.wake(number, now);
         result
@@ -218,7 +230,8 @@ impl<H: Host> World<H> {
         self.trace.add(u64::from(number));
         self.network.stats.host_runs += 1;
         let host = &mut self.hosts[number as usize];
-        let wake_at = host.program.run(now);
+        let clocks = &self.clocks[number as usize];
+        let wake_at = clocks.world_at(host.program.run(clocks.read(now)));
         host.ready_at = now.plus_nanos(self.config.turn_nanos);
         let unread = self.hub.waiting(host.port) > 0;
         let wake_at = if unread { now } else { wake_at };
@@ -306,7 +319,10 @@ impl<H: Host> World<H> {
         self.port_owners.push(number);
         let life = u64::from(restarts) << 32 | u64::from(number);
         let seed = Rng::new(self.config.seed.rotate_left(32) ^ life).next_u64();
-        let seat = HostSeat { number, restarts, port, clock: self.clock.clone(), seed };
+        let clocks = &self.clocks[number as usize];
+        clocks.read(self.clock.now());
+        let (clock, day) = (clocks.counting.clone(), clocks.day());
+        let seat = HostSeat { number, restarts, port, clock, day, seed };
         let program = (self.factory)(seat);
         Seated { program, alive: true, restarts, port: port_number, ready_at: self.clock.now() }
     }

@@ -18,6 +18,15 @@ impl<H: Host> World<H> {
             Action::Pause { host, until } => self.pause(host, until),
             Action::Crash { host } => self.crash(host),
             Action::Restart { host } => self.restart(host),
+            Action::Drift { host, ppm } => {
+                let now = self.clock.now();
+                self.clocks[host as usize].set_rate(now, ppm);
+                // Its timer was set by the old rate: it runs, and sets it again.
+                if self.hosts[host as usize].alive {
+                    self.wake(host, now);
+                }
+            }
+            Action::JumpDay { host, by_nanos } => self.clocks[host as usize].jump_day(by_nanos),
             Action::Faults { links, profile } => self.set_faults(links, profile),
             Action::Cut(links) => self.set_cut(links, true),
             Action::Mend(links) => self.set_cut(links, false),
