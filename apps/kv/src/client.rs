@@ -36,6 +36,8 @@ pub struct Client {
     layout: Layout,
     /// A session to each loop, once it was needed.
     sessions: Vec<Option<SessionId>>,
+    /// The session that it began with, if everything goes there.
+    only: Option<SessionId>,
     timeout: Duration,
 }
 
@@ -91,7 +93,8 @@ impl Client {
         let session = endpoint.connect_and_wait(server, timeout)?;
         let layout = Layout { version: 0, loops: Vec::new(), owners: vec![0] };
         let sessions = vec![Some(session)];
-        let mut client = Client { endpoint, server, layout, sessions, timeout };
+        let only = Some(session);
+        let mut client = Client { endpoint, server, layout, sessions, only, timeout };
         let answer = client.call(session, LAYOUT, &[])?;
         client.layout = Layout::parse(&answer).map_err(|_| ClientError::Malformed)?;
         client.sessions = vec![None; client.layout.loops.len()];
@@ -99,7 +102,27 @@ impl Client {
         if let Some(called) = client.layout.loops.iter().position(is_called) {
             client.sessions[called] = Some(session);
         }
+        client.only = None;
         Ok(client)
+    }
+
+    /// Connects to one address alone, for a network in which the server's others cannot be reached.
+    /// Everything goes there, and is passed on within the server, which takes longer; many
+    /// operations are done one after the other.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn connect_to_one(
+        endpoint: Endpoint<Answers>,
+        server: SocketAddr,
+        timeout: Duration,
+    ) -> Result<Client, ClientError> {
+        let mut client = Client::connect(endpoint, server, timeout)?;
+        client.only = client.sessions.iter().flatten().next().copied();
+        match client.only {
+            Some(_) => Ok(client),
+            None => Err(ClientError::Malformed),
+        }
     }
 
     /// The server's partitions.
@@ -188,6 +211,9 @@ impl Client {
     /// # Errors
     /// See [`ClientError`]: never [`ClientError::Refused`]. Some may have been done then.
     pub fn operate_many(&mut self, requests: &[Request<'_>]) -> Result<Vec<Answer>, ClientError> {
+        if self.only.is_some() {
+            return requests.iter().map(|request| self.operate(request, Answer::of)).collect();
+        }
         let mut answers: Vec<Option<Answer>> = vec![None; requests.len()];
         let mut left: Vec<usize> = (0..requests.len()).collect();
         while !left.is_empty() {
@@ -250,7 +276,7 @@ impl Client {
     /// The session to a loop, opened if there is none.
     fn session(&mut self, of: u16) -> Result<SessionId, ClientError> {
         let at = usize::from(of);
-        if let Some(session) = self.sessions[at] {
+        if let Some(session) = self.only.or(self.sessions[at]) {
             return Ok(session);
         }
         let mut address = self.layout.loops[at];
@@ -318,6 +344,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    fn of(response: Response<'_>) -> Answer {
+        let Response { status, flags, stamp, value } = response;
+        Answer { status, found: Found { value: value.to_vec(), flags, stamp } }
+    }
+
     fn into_found(self) -> Result<Option<Found>, ClientError> {
         match self.status {
             Status::Done => Ok(Some(self.found)),
@@ -328,8 +359,7 @@ impl Answer {
 }
 
 fn found(response: Response<'_>) -> Result<Option<Found>, ClientError> {
-    let Response { status, flags, stamp, value } = response;
-    Answer { status, found: Found { value: value.to_vec(), flags, stamp } }.into_found()
+    Answer::of(response).into_found()
 }
 
 /// Reads the answers to the requests with these numbers. Those that were not reached are left.
@@ -345,10 +375,8 @@ fn read_many(
     for (bytes, number) in responses.into_iter().zip(numbers) {
         let response = bytes.map(Response::parse).ok_or(ClientError::Malformed)?;
         let response = response.map_err(|_| ClientError::Malformed)?;
-        let Response { status, flags, stamp, value } = response;
-        if status != Status::NotReached {
-            let found = Found { value: value.to_vec(), flags, stamp };
-            answers[*number] = Some(Answer { status, found });
+        if response.status != Status::NotReached {
+            answers[*number] = Some(Answer::of(response));
         }
     }
     Ok(())

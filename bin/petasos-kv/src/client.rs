@@ -18,6 +18,9 @@ pub struct ServerArgs {
     /// The server, as HOST:PORT: any of its loops.
     #[arg(value_name = "ADDR")]
     pub server: String,
+    /// Ask this address alone, and no other of the server's loops, which may be out of reach.
+    #[arg(long)]
+    pub one_address: bool,
     #[command(flatten)]
     pub transport: TransportArgs,
     #[command(flatten)]
@@ -68,7 +71,10 @@ impl ServerArgs {
         let (clock, answers) = (Clock::system(), Answers::default());
         let mut endpoint = Endpoint::new(EndpointConfig::default(), io, clock, answers);
         endpoint.attach(&node)?;
-        let connected = Client::connect(endpoint, server, timeout);
+        let connected = match self.one_address {
+            true => Client::connect_to_one(endpoint, server, timeout),
+            false => Client::connect(endpoint, server, timeout),
+        };
         let client = connected.map_err(|error| self.failure(server, &error))?;
         Ok(Connected { client, server, _node: node })
     }

@@ -82,6 +82,7 @@ fn what_is_stored_is_printed() {
         assert_eq!(server.answer("add", &["count", "-40"]), "2\n");
         let no_number = server.complaint("add", &["form"]);
         assert!(no_number.contains("no number of 8 bytes"), "{no_number}");
+        assert_eq!(server.answer("get", &["form", "colour", "--one-address"]), "square\nblue\n");
         server.answer("delete", &["form"]);
         let gone = server.complaint("get", &["form", "colour"]);
         assert_eq!(gone, "petasos kv: there is nothing at `form`; `set` stores a value\n");

@@ -66,6 +66,16 @@ fn k20_what_comes_astray_is_passed_on() {
         let response = petasos_kv::Response::parse(&answer).expect("it is a response");
         assert_eq!((response.status, response.value), (Status::Done, &number.to_le_bytes()[..]));
     }
+    // A client that reaches one address alone has all of them passed on.
+    let before = client.stats().expect("it answers").astray;
+    let (mut of_one, _node) = server.client_of_one(1);
+    let keys: Vec<_> = (0..30u32).map(u32::to_be_bytes).collect();
+    let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let found = of_one.get_many(&asked).expect("it answers");
+    for (number, found) in (0..30u32).zip(found) {
+        assert_eq!(found.map(|found| found.value), Some(number.to_le_bytes().to_vec()));
+    }
+    assert_eq!(client.stats().expect("it answers").astray, 2 * before);
     let elsewhere = (0..30u32).filter(|number| layout.owner_of(&number.to_be_bytes()) != 1);
-    assert_eq!(client.stats().expect("it answers").astray, elsewhere.count() as u64);
+    assert_eq!(before, elsewhere.count() as u64);
 }

@@ -53,6 +53,13 @@ impl Server {
         let client = Client::connect(endpoint, self.addresses[of], PATIENCE);
         (client.expect("the server listens"), node)
     }
+
+    /// A client that asks this loop alone.
+    pub fn client_of_one(&self, of: usize) -> (Client, Node) {
+        let (endpoint, node) = endpoint(Answers::default());
+        let client = Client::connect_to_one(endpoint, self.addresses[of], PATIENCE);
+        (client.expect("the server listens"), node)
+    }
 }
 
 impl Drop for Server {

@@ -1,6 +1,6 @@
 //! Registers: keys with values, absent at first, and with stamps if answers have them.
 //!
-//! Stamps are given to writes, count up, and are never given twice (`docs/spec/kv.md`, K8). A write
+//! Stamps are given to writes, count up, and are never given twice (`docs/spec/kv.md`, K6). A write
 //! whose answer has none has one that is not known until something reads it. Keys that no
 //! transaction has in common are parts of their own.
 
