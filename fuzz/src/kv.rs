@@ -42,6 +42,7 @@ fn table(mode: Mode) -> Partition {
         log_bytes: 32 * 8 * (3 + 128 + 4),
         value_bytes_max: 32,
         locks_max: 1,
+        secret: Some([1, 2]),
     };
     config.partitions().expect("there can be such a table").pop().expect("it has a partition")
 }

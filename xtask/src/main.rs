@@ -50,6 +50,7 @@ fn run(arguments: &[&str]) -> TaskResult {
         ["icount"] => icount::run(&root(), icount::Mode::Report),
         ["icount", "--typed"] => icount::run_typed(&root(), None),
         ["icount", "--engine"] => icount::run_engine(&root(), false),
+        ["icount", "--kv"] => icount::run_kv(&root(), false),
         ["icount", "--router"] => icount::run_router(&root(), false),
         ["icount", "--routed"] => icount::run_routed(&root(), false),
         ["icount", "--service"] => icount::run_service(&root(), false),

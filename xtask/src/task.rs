@@ -16,6 +16,7 @@ tasks:
   icount --update     the same, and write xtask/icount.toml
   icount --typed      what typed calls cost beside raw ones and their messages
   icount --routed     what calls to a group of workers cost, with a router that only rewrites
+  icount --kv         what a key-value request costs more than an echo
   icount --router     what the router's decision about a request costs
   icount --engine     what a null engine of the managed service costs per message
   icount --service    what a call between two applications of the managed service costs

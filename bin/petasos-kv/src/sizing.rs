@@ -32,8 +32,8 @@ pub fn table(wanted: &Wanted) -> Result<Config, Failure> {
     let items = wanted.items.unwrap_or(memory_bytes / ITEM_BYTES).max(loops.into());
     let log_bytes = memory_bytes.saturating_sub(items.saturating_mul(BUCKET_BYTES));
     let with = |partitions: u16| {
-        let locks_max = 1024;
-        Config { mode, partitions, items, log_bytes, value_bytes_max, locks_max }
+        let (locks_max, secret) = (1024, None);
+        Config { mode, partitions, items, log_bytes, value_bytes_max, locks_max, secret }
     };
     // Fewer partitions have longer logs each.
     let halved = |partitions: &u16| Some(partitions / 2).filter(|half| *half >= loops);

@@ -26,6 +26,9 @@ pub struct Config {
     pub value_bytes_max: u32,
     /// Buckets of a partition that can be locked at the same time (K15).
     pub locks_max: u32,
+    /// What chooses buckets (K12), for tests and simulations that are repeated: whoever knows it can
+    /// choose keys that share a bucket. `None` draws one.
+    pub secret: Option<[u64; 2]>,
 }
 
 /// Why there cannot be such a table: the caller's fault.
@@ -101,17 +104,19 @@ impl Config {
             log_bytes: log_words.saturating_mul(8),
             value_bytes_max: u32::try_from(value_bytes_max).unwrap_or(u32::MAX),
             locks_max: 1024,
+            secret: None,
         }
     }
 
     /// Makes the table: one handle for each partition's owner, in order. All of them hash with
-    /// the same fresh secret.
+    /// the same secret.
     ///
     /// # Errors
     /// If there cannot be such a table. Nothing has been allocated then.
     pub fn partitions(&self) -> Result<Vec<Partition>, ConfigError> {
         let sizes = self.sizes()?;
-        let secret = Secret::new([secret_u64(), secret_u64()]);
+        let secret = self.secret.unwrap_or_else(|| [secret_u64(), secret_u64()]);
+        let secret = Secret::new(secret);
         let count = self.partitions;
         Ok((0..count).map(|number| Partition::new(&sizes, secret, number, count)).collect())
     }

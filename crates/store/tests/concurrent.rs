@@ -9,8 +9,8 @@ const KEYS: u64 = 300;
 const WRITES: u64 = 150_000;
 
 fn table(mode: Mode, log_bytes: u64) -> Partition {
-    let config =
-        Config { mode, partitions: 1, items: KEYS, log_bytes, value_bytes_max: 1024, locks_max: 1 };
+    let usual = Config::for_items(mode, KEYS, 8, 600);
+    let config = Config { log_bytes, value_bytes_max: 1024, ..usual };
     config.partitions().expect("there can be such a table").pop().expect("it has one partition")
 }
 

@@ -7,6 +7,7 @@
 //! growth is real, and CI can reject it.
 
 mod engine;
+mod kv;
 mod record;
 mod routed;
 mod router;
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use crate::{TaskResult, target_folder, tools};
 pub use engine::run as run_engine;
+pub use kv::run as run_kv;
 use record::Record;
 pub use routed::run as run_routed;
 pub use router::run as run_router;
@@ -36,8 +38,8 @@ struct Program {
 
 /// All programs that are measured. Cargo chooses them together also for one of them, so that what
 /// they share has the same features, and is compiled once.
-const PROGRAMS: [Program; 6] =
-    [RAW, typed::TYPED, engine::ENGINE, router::ROUTER, routed::ROUTED, service::SERVICE];
+const PROGRAMS: [Program; 7] =
+    [RAW, typed::TYPED, engine::ENGINE, router::ROUTER, routed::ROUTED, service::SERVICE, kv::KV];
 const RAW: Program = Program { package: "petasos-endpoint", example: "icount" };
 const EXAMPLE_FILE: &str = "crates/endpoint/examples/icount.rs";
 const RECORD_FILE: &str = "xtask/icount.toml";
@@ -126,6 +128,7 @@ pub fn run(root: &Path, mode: Mode) -> TaskResult {
             engine::run(root, true)?;
             router::run(root, true)?;
             routed::run(root, true)?;
+            kv::run(root, true)?;
             service::run(root, true)
         }
         (Mode::Update, committed) => {

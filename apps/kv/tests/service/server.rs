@@ -34,7 +34,8 @@ pub struct Server {
 
 pub fn config(mode: Mode, partitions: u16) -> Config {
     let log_bytes = u64::from(partitions) << 20;
-    Config { mode, partitions, items: 10_000, log_bytes, value_bytes_max: 4096, locks_max: 16 }
+    let usual = Config::for_items(mode, 10_000, 16, 32);
+    Config { partitions, log_bytes, value_bytes_max: 4096, ..usual }
 }
 
 impl Server {

@@ -7,7 +7,9 @@ use crate::oracle::{Operation, Oracle, Outcome, Shape, any, operate};
 
 fn store(log_bytes: u64, items: u64, value_bytes_max: u32) -> Partition {
     let mode = Mode::Store;
-    let config = Config { mode, partitions: 1, items, log_bytes, value_bytes_max, locks_max: 16 };
+    // Of a failure, the seed says all.
+    let (partitions, locks_max, secret) = (1, 16, Some([3, 4]));
+    let config = Config { mode, partitions, items, log_bytes, value_bytes_max, locks_max, secret };
     let mut partitions = config.partitions().expect("there can be such a table");
     partitions.pop().expect("it has one")
 }
