@@ -226,7 +226,7 @@ where
 }
 
 proptest! {
-    #![proptest_config(petasos_cases::kept_with(20_000))]
+    #![proptest_config(petasos_cases::kept_with(5000))]
 
     #[test]
     fn registers_are_judged_as_by_all_orders(seed: u64) {

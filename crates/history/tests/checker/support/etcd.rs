@@ -371,7 +371,7 @@ impl Service for Etcd {
     }
 
     fn idle(&mut self, now: u64, log: &Recorder<Vec<u8>>) {
-        let early = if self.fault == Fault::EarlyExpiry { NS_PER_MS / 2 } else { 0 };
+        let early = if self.fault == Fault::EarlyExpiry { NS_PER_MS * 19 / 20 } else { 0 };
         let ended = self.leases.iter().filter(|(_, (ends, _))| *ends <= now + early);
         if let Some(lease) = ended.map(|(lease, _)| *lease).next() {
             self.revoke(lease);
