@@ -229,6 +229,31 @@ fn settings_are_checked() {
     let _ = Journal::create(SimDisk::new(1).files(), OURS, config);
 }
 
+#[test]
+fn qr20_after_a_failure_every_call_says_so() {
+    let disk = SimDisk::new(1);
+    let mut journal = create(&disk);
+    append(&mut journal, 1..=3).expect("there is space");
+    disk.fail_sync_of("log-");
+    let Err(error @ Error::Failed(_)) = journal.sync() else { panic!("the sync has failed") };
+    let results = [
+        append(&mut journal, 4..=4),
+        journal.sync().map(drop),
+        journal.settle(),
+        journal.truncate(100),
+        journal.compact(1),
+        journal.reset(1),
+        journal.set_hard_state(HardState::default()),
+        journal.read(1, 1).map(drop),
+    ];
+    for (index, result) in results.iter().enumerate() {
+        assert_eq!(*result, Err(error.clone()), "call {index}");
+    }
+    assert!(journal.prepare().is_none());
+    assert!(error.to_string().contains("look at the disk, and start again"), "{error}");
+    assert_eq!(journal.close(), Err(error));
+}
+
 /// The page cache shows zeros that the disk does not have: what a truncation has erased before its
 /// sync failed must not come back behind the records of the next process.
 #[test]

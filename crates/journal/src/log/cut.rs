@@ -13,11 +13,11 @@ impl<F: Files> Journal<F> {
     /// [`Error::NotThere`] if the log begins behind `place`, or ends before it;
     /// [`Error::Failed`] is final.
     pub fn truncate(&mut self, place: u64) -> Result<(), Error> {
-        let (first, next) = (self.first_place(), self.next_place());
-        if !(first..=next).contains(&place) {
-            return Err(Error::NotThere { place, first, last: next - 1 });
-        }
         self.working(|journal| {
+            let (first, next) = (journal.first_place(), journal.next_place());
+            if !(first..=next).contains(&place) {
+                return Err(Error::NotThere { place, first, last: next - 1 });
+            }
             let keep = journal.segments.partition_point(|one| one.header.first_place <= place);
             if keep < journal.segments.len() {
                 let number = journal.segments[keep - 1].header.number;
