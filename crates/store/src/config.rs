@@ -26,8 +26,8 @@ pub struct Config {
     pub value_bytes_max: u32,
     /// Buckets of a partition that can be locked at the same time (K15).
     pub locks_max: u32,
-    /// What chooses buckets (K12), for tests and simulations that are repeated: whoever knows it can
-    /// choose keys that share a bucket. `None` draws one.
+    /// What chooses buckets (K12), for tests and simulations that are repeated: whoever knows it
+    /// can choose keys that share a bucket. `None` draws one.
     pub secret: Option<[u64; 2]>,
 }
 
