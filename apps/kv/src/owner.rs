@@ -1,7 +1,7 @@
 //! The partitions that one loop owns, and what is done to their keys.
 
 use petasos_store::{
-    Condition, Item, Key, Partition, Refused, Side, UPDATED_BYTES_MAX, Write, partition_of,
+    Condition, Item, Key, KeyHash, Partition, Refused, Side, UPDATED_BYTES_MAX, Write, partition_of,
 };
 
 use crate::request::{Operation, Request};
@@ -10,6 +10,14 @@ use crate::status::Status;
 
 /// In place of a number of a partition: another loop's.
 const ELSEWHERE: u16 = u16::MAX;
+
+/// Where a key is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought {
+    /// Its partition, of the loop's.
+    place: u16,
+    hash: KeyHash,
+}
 
 /// The partitions of a loop.
 #[derive(Debug)]
@@ -53,21 +61,40 @@ impl Owned {
         partition_of(key, self.places.len() as u16)
     }
 
-    /// A key's partition, with the key, if it is this loop's.
+    /// Where a key is looked for, if it is this loop's, and as long as keys are.
     #[inline]
-    pub fn find<'k>(&self, key: &'k [u8]) -> Option<(&Partition, Key<'k>)> {
-        let partition = &self.partitions[self.place_of(key)?];
-        Some((partition, partition.key(key).ok()?))
+    pub fn seek(&self, key: &[u8]) -> Option<Sought> {
+        let place = self.place_of(key)?;
+        let hash = self.partitions[place].key(key).ok()?.hash();
+        Some(Sought { place: place as u16, hash })
     }
 
-    /// Does what a request asks. Nothing, if another loop owns the key.
+    /// Asks for its bucket.
     #[inline]
-    pub fn perform(&mut self, now_ms: u64, request: &Request<'_>) -> Option<Outcome<'_>> {
-        let place = self.place_of(request.key)?;
-        let partition = &mut self.partitions[place];
-        let Ok(key) = partition.key(request.key) else {
-            return Some(Outcome::of(Status::TooLong));
+    pub fn fetch_bucket(&self, sought: Sought) {
+        self.partitions[usize::from(sought.place)].prefetch_bucket(sought.hash);
+    }
+
+    /// Asks for its entry.
+    #[inline]
+    pub fn fetch_entry(&self, sought: Sought) {
+        self.partitions[usize::from(sought.place)].prefetch_entry(sought.hash);
+    }
+
+    /// Does what a request asks, whose key is looked for there. Nothing, if another loop owns it.
+    #[inline]
+    pub fn perform(
+        &mut self,
+        now_ms: u64,
+        request: &Request<'_>,
+        sought: Option<Sought>,
+    ) -> Option<Outcome<'_>> {
+        let Sought { place, hash } = match sought {
+            Some(sought) => sought,
+            None => self.seek(request.key)?,
         };
+        let partition = &mut self.partitions[usize::from(place)];
+        let key = partition.hashed_key(request.key, hash).expect("a request has an allowed one");
         Some(perform(partition, now_ms, &key, request))
     }
 }

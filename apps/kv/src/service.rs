@@ -14,10 +14,11 @@ use petasos_endpoint::{
 };
 use petasos_store::{Config, ConfigError, Partition};
 
+use crate::ahead::Ahead;
 use crate::counters::{KvStats, LoopCounters, count};
 use crate::layout::Layout;
 use crate::many::{MANY_MAX, Many, push};
-use crate::owner::Owned;
+use crate::owner::{Owned, Sought};
 use crate::request::Request;
 use crate::response::Outcome;
 use crate::status::Status;
@@ -32,7 +33,7 @@ pub const LAYOUT: u16 = 3;
 pub const STATS: u16 = 4;
 
 /// Responses up to this length are written on the stack, and copied to be sent.
-const SHORT_RESPONSE_BYTES: usize = 1024;
+const SHORT_RESPONSE_BYTES: usize = 256;
 /// Once the responses to many operations have so many bytes, no more are done. One more may have a
 /// value's length.
 const MANY_RESPONSE_BYTES: usize = 1 << 20;
@@ -92,13 +93,16 @@ pub struct Seat {
 pub struct Owner {
     number: u16,
     owned: Owned,
+    ahead: Ahead,
     inbox: Receiver<Crossing>,
     shared: Shared,
     publish_at_ms: u64,
     /// Whether anything was done since the loop has told what is in its partitions.
     is_changed: bool,
-    /// The latest response to many operations, whose memory the next one has.
+    /// The latest response to many operations, and where their keys were: the next ones have this
+    /// memory.
     many: Vec<u8>,
+    many_sought: Vec<Option<Sought>>,
 }
 
 impl Service {
@@ -185,11 +189,13 @@ impl Seat {
         let owner = Owner {
             number,
             owned,
+            ahead: Ahead::default(),
             inbox,
             shared,
             publish_at_ms: 0,
             is_changed: true,
             many: Vec::new(),
+            many_sought: Vec::new(),
         };
         let mut endpoint = Endpoint::new(config, io, clock, owner);
         let notifier = endpoint.notifier()?;
@@ -226,27 +232,33 @@ fn free(cx: &mut Context<Owner>, payload: Payload<'_>) {
     }
 }
 
+/// The first step for all requests of a turn.
 fn fetch_bucket(owner: &Owner, bytes: &[u8]) {
-    let Ok(request) = Request::parse(bytes) else { return };
-    if let Some((partition, key)) = owner.owned.find(request.key) {
-        partition.prefetch_bucket(&key);
+    let Ok(request) = Request::parse(bytes) else { return owner.ahead.push(&[], None) };
+    let sought = owner.owned.seek(request.key);
+    owner.ahead.push(request.key, sought);
+    if let Some(sought) = sought {
+        owner.owned.fetch_bucket(sought);
     }
 }
 
-fn fetch_entry(owner: &Owner, bytes: &[u8]) {
-    let Ok(request) = Request::parse(bytes) else { return };
-    if let Some((partition, key)) = owner.owned.find(request.key) {
-        partition.prefetch_entry(&key);
+/// The second.
+fn fetch_entry(owner: &Owner, _: &[u8]) {
+    if let Some(sought) = owner.ahead.fetch() {
+        owner.owned.fetch_entry(sought);
     }
 }
 
 fn operate(owner: &mut Owner, cx: &mut Context<Owner>, asked: Asked<'_>) {
     let now_ms = milliseconds(cx.now());
     match Request::parse(&asked.payload) {
-        Ok(request) => match owner.perform(now_ms, &request) {
-            Some(outcome) => respond(cx, asked.handle, &outcome),
-            None => owner.pass_on(cx, asked.handle, &request),
-        },
+        Ok(request) => {
+            let sought = owner.ahead.take(request.key);
+            match owner.perform(now_ms, &request, sought) {
+                Some(outcome) => respond(cx, asked.handle, &outcome),
+                None => owner.pass_on(cx, asked.handle, &request),
+            }
+        }
         Err(status) => {
             count(&owner.counters().refused, 1);
             respond(cx, asked.handle, &Outcome::of(status));
@@ -274,9 +286,14 @@ fn respond(cx: &mut Context<Owner>, handle: RequestHandle, outcome: &Outcome<'_>
 
 impl Owner {
     #[inline]
-    fn perform(&mut self, now_ms: u64, request: &Request<'_>) -> Option<Outcome<'_>> {
+    fn perform(
+        &mut self,
+        now_ms: u64,
+        request: &Request<'_>,
+        sought: Option<Sought>,
+    ) -> Option<Outcome<'_>> {
         let counters = &self.shared.counters[usize::from(self.number)];
-        let outcome = self.owned.perform(now_ms, request)?;
+        let outcome = self.owned.perform(now_ms, request, sought)?;
         self.is_changed = true;
         counters.count(request.operation, outcome.status == Status::Done);
         let is_refused = !matches!(outcome.status, Status::Done | Status::Absent | Status::Present);
@@ -307,7 +324,7 @@ impl Owner {
             response.resize(outcome.bytes(), 0);
             outcome.write(&mut response);
         };
-        match Request::parse(bytes).map(|request| self.perform(now_ms, &request)) {
+        match Request::parse(bytes).map(|request| self.perform(now_ms, &request, None)) {
             Ok(Some(outcome)) => write(&outcome),
             Ok(None) => write(&Outcome::of(Status::NotOwner)),
             Err(status) => write(&Outcome::of(status)),
@@ -329,6 +346,7 @@ fn end_turn(owner: &mut Owner, cx: &mut Context<Owner>) -> Time {
         }
     }
     owner.owned.end_batch();
+    owner.ahead.clear();
     if !owner.is_changed {
         return Time::NEVER;
     }
@@ -356,7 +374,8 @@ fn operate_many(owner: &mut Owner, cx: &mut Context<Owner>, asked: Asked<'_>) {
     let now_ms = milliseconds(cx.now());
     let mut response = core::mem::take(&mut owner.many);
     response.clear();
-    fetch_many(owner, &asked.payload);
+    let mut sought = core::mem::take(&mut owner.many_sought);
+    fetch_many(owner, &asked.payload, &mut sought);
     for (number, bytes) in Many::new(&asked.payload).enumerate() {
         let request = bytes.ok_or(Status::Malformed).and_then(Request::parse);
         let request = request.and_then(|request| match () {
@@ -365,7 +384,11 @@ fn operate_many(owner: &mut Owner, cx: &mut Context<Owner>, asked: Asked<'_>) {
             () => Ok(request),
         });
         let outcome = match &request {
-            Ok(request) => owner.perform(now_ms, request).unwrap_or(Outcome::of(Status::NotOwner)),
+            Ok(request) => {
+                let sought = sought.get(number).copied().flatten();
+                let outcome = owner.perform(now_ms, request, sought);
+                outcome.unwrap_or(Outcome::of(Status::NotOwner))
+            }
             Err(status) => Outcome::of(*status),
         };
         push(&mut response, outcome.bytes(), |to| outcome.write(to));
@@ -374,14 +397,20 @@ fn operate_many(owner: &mut Owner, cx: &mut Context<Owner>, asked: Asked<'_>) {
         }
     }
     cx.respond_with(asked.handle, &response);
-    owner.many = response;
+    (owner.many, owner.many_sought) = (response, sought);
     free(cx, asked.payload);
 }
 
-fn fetch_many(owner: &Owner, payload: &[u8]) {
-    let requests = || Many::new(payload).flatten().take(MANY_MAX);
-    requests().for_each(|bytes| fetch_bucket(owner, bytes));
-    requests().for_each(|bytes| fetch_entry(owner, bytes));
+/// Finds out where the keys of many requests are, and asks for all buckets, then for all entries.
+fn fetch_many(owner: &Owner, payload: &[u8], sought: &mut Vec<Option<Sought>>) {
+    let key_of = |bytes: Option<&[u8]>| {
+        let request = Request::parse(bytes?).ok()?;
+        owner.owned.seek(request.key)
+    };
+    sought.clear();
+    sought.extend(Many::new(payload).take(MANY_MAX).map(key_of));
+    sought.iter().flatten().for_each(|sought| owner.owned.fetch_bucket(*sought));
+    sought.iter().flatten().for_each(|sought| owner.owned.fetch_entry(*sought));
 }
 
 fn tell_layout(owner: &mut Owner, cx: &mut Context<Owner>, asked: Asked<'_>) {

@@ -1,7 +1,7 @@
 //! Room in the log: cleaning of a store's segments (K4, K11), and items of a cache that are written
 //! anew (K3). Neither changes a version.
 
-use crate::hash::Hash;
+use crate::hash::KeyHash;
 use crate::item::{Header, KEY_BYTES_MAX};
 use crate::partition::{Kept, Log, Partition, Spot};
 use crate::segments::{Segments, Victim};
@@ -140,7 +140,7 @@ impl Partition {
     /// The bucket of an item in the log, and the slot that leads to it, if it is still one.
     fn slot_of_item(&self, at: usize, header: &Header) -> (usize, Option<(usize, usize)>) {
         let mut key = [0; KEY_BYTES_MAX];
-        let hash: Hash = self.secret.hash(header.key(&self.memory, at, &mut key));
+        let hash: KeyHash = self.secret.hash(header.key(&self.memory, at, &mut key));
         let bucket = hash.bucket(self.sizes.buckets);
         (bucket, self.slot_of_place(bucket, at))
     }

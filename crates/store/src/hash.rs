@@ -25,8 +25,8 @@ impl Secret {
     }
 
     #[inline]
-    pub fn hash(&self, key: &[u8]) -> Hash {
-        Hash(self.0.hash(key))
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        KeyHash(self.0.hash(key))
     }
 }
 
@@ -37,20 +37,20 @@ impl core::fmt::Debug for Secret {
     }
 }
 
-/// A key's hash with a table's secret.
+/// A key's hash with a table's secret. It says nothing to anybody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hash(pub u64);
+pub struct KeyHash(u64);
 
-impl Hash {
+impl KeyHash {
     /// The main bucket, of so many, by the lowest 32 bits.
     #[inline]
-    pub fn bucket(self, count: u32) -> usize {
+    pub(crate) fn bucket(self, count: u32) -> usize {
         (((self.0 & 0xffff_ffff) * u64::from(count)) >> 32) as usize
     }
 
     /// The highest 16 bits, which do not choose the bucket.
     #[inline]
-    pub fn tag(self) -> u16 {
+    pub(crate) fn tag(self) -> u16 {
         (self.0 >> 48) as u16
     }
 }

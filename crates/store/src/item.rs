@@ -2,7 +2,7 @@
 //! zeros to whole words.
 
 use crate::bytes::{Writer, copy_out, padded};
-use crate::hash::Hash;
+use crate::hash::KeyHash;
 use crate::memory::Memory;
 
 /// Bytes of the longest key (K1).
@@ -24,7 +24,7 @@ pub(crate) const fn words_of(key_bytes: u64, value_bytes: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'k> {
     pub(crate) bytes: &'k [u8],
-    pub(crate) hash: Hash,
+    pub(crate) hash: KeyHash,
 }
 
 impl<'k> Key<'k> {
@@ -32,6 +32,13 @@ impl<'k> Key<'k> {
     #[must_use]
     pub fn bytes(&self) -> &'k [u8] {
         self.bytes
+    }
+
+    /// Its hash, to make the key again of the same bytes ([`crate::Partition::hashed_key`]).
+    #[must_use]
+    #[inline]
+    pub fn hash(&self) -> KeyHash {
+        self.hash
     }
 }
 

@@ -46,7 +46,7 @@ mod transaction;
 
 pub use change::{Condition, Refused, Side, UPDATED_BYTES_MAX, Write};
 pub use config::{Config, ConfigError};
-pub use hash::partition_of;
+pub use hash::{KeyHash, partition_of};
 pub use item::{Item, KEY_BYTES_MAX, Key, KeyError, VALUE_BYTES_MAX};
 pub use locks::{LockError, LockOwner};
 pub use partition::{Partition, PartitionStats};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
-use crate::hash::Secret;
+use crate::hash::{KeyHash, Secret};
 use crate::item::{Header, Item, KEY_BYTES_MAX, Key, KeyError};
 use crate::locks::Locks;
 use crate::memory::Memory;
@@ -119,10 +119,20 @@ impl Partition {
     /// If it is empty or too long (K1).
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, KeyError> {
+        self.hashed_key(bytes, self.secret.hash(bytes))
+    }
+
+    /// A key again, from its bytes and the hash that it had: of these very bytes, in this table.
+    /// With another hash, the key is one of which the table knows nothing.
+    ///
+    /// # Errors
+    /// If it is empty or too long (K1).
+    #[inline]
+    pub fn hashed_key<'k>(&self, bytes: &'k [u8], hash: KeyHash) -> Result<Key<'k>, KeyError> {
         if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
             return Err(KeyError(bytes.len()));
         }
-        Ok(Key { bytes, hash: self.secret.hash(bytes) })
+        Ok(Key { bytes, hash })
     }
 
     /// For other threads, which may read beside the owner (K13).
@@ -164,14 +174,15 @@ impl Partition {
 
     /// Asks for a key's bucket, so that it is near when it is read. Nothing changes.
     #[inline]
-    pub fn prefetch_bucket(&self, key: &Key<'_>) {
-        self.memory.prefetch_line(self.bucket(key));
+    pub fn prefetch_bucket(&self, key: KeyHash) {
+        self.memory.prefetch_line(key.bucket(self.sizes.buckets));
     }
 
     /// Asks for the entries that may be the key's. Its bucket should be near by now.
     #[inline]
-    pub fn prefetch_entry(&self, key: &Key<'_>) {
-        for (_, slot) in self.memory.bucket(self.bucket(key)).with_tag(key.hash.tag()) {
+    pub fn prefetch_entry(&self, key: KeyHash) {
+        let bucket = self.memory.bucket(key.bucket(self.sizes.buckets));
+        for (_, slot) in bucket.with_tag(key.tag()) {
             self.memory.prefetch_words(slot.place());
         }
     }
@@ -198,10 +209,10 @@ impl Partition {
         // while memory answers for others.
         for step in 0..keys.len() + 2 * FETCH_STEPS {
             if let Some(key) = keys.get(step) {
-                self.prefetch_bucket(key);
+                self.prefetch_bucket(key.hash);
             }
             if let Some(key) = step.checked_sub(FETCH_STEPS).and_then(|number| keys.get(number)) {
-                self.prefetch_entry(key);
+                self.prefetch_entry(key.hash);
             }
             if let Some(number) = step.checked_sub(2 * FETCH_STEPS) {
                 visit(number, self.get(now_ms, &keys[number]));
