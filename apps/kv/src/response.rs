@@ -54,9 +54,8 @@ impl Outcome<'_> {
             Returned::Flags(flags) => flags,
             _ => 0,
         };
-        header[..2].copy_from_slice(&[self.status as u8, 0]);
-        header[2..4].copy_from_slice(&flags.to_le_bytes());
-        header[4..8].copy_from_slice(&(value.len() as u32).to_le_bytes());
+        let word = self.status as u64 | u64::from(flags) << 16 | (value.len() as u64) << 32;
+        header[..8].copy_from_slice(&word.to_le_bytes());
         header[8..].copy_from_slice(&self.stamp.to_le_bytes());
         match self.value {
             Returned::Nothing | Returned::Flags(_) => {}

