@@ -1,8 +1,11 @@
 //! The program as its users run it: a server process, and commands that ask it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_petasos-kv");
 
@@ -23,6 +26,34 @@ impl Server {
         BufReader::new(out).read_line(&mut line).expect("it says where it listens");
         let address = line.trim().strip_prefix("listening on ").expect("it listens").to_owned();
         Server { child, address }
+    }
+
+    /// The addresses at which its process listens: those of all loops.
+    fn addresses(&self) -> Vec<String> {
+        let sockets = std::fs::read_to_string(format!("/proc/{}/net/tcp", self.child.id()));
+        let own = self.sockets();
+        let sockets = sockets.expect("the process is there");
+        let listening = sockets.lines().skip(1).filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            // State 0A listens; the tenth field is the socket's number.
+            let port = fields[1].split(':').next_back()?;
+            let is_own =
+                fields[3] == "0A" && own.iter().any(|own| Some(&own.as_str()) == fields.get(9));
+            is_own.then(|| u16::from_str_radix(port, 16).ok())?
+        });
+        listening.map(|port| format!("127.0.0.1:{port}")).collect()
+    }
+
+    /// The numbers of the process's sockets.
+    fn sockets(&self) -> Vec<String> {
+        let descriptors = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        let links = descriptors.expect("the process is ours").flatten();
+        let links = links.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        let number = |link: PathBuf| {
+            let link = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned();
+            Some(link)
+        };
+        links.filter_map(number).collect()
     }
 
     fn ask(&self, command: &str, rest: &[&str]) -> Output {
@@ -186,4 +217,86 @@ fn a_signal_ends_a_server_in_order() {
     let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("told to stop: finishing"));
+}
+
+/// A folder that is removed with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("petasos-kv-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("there is room");
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("there is randomness");
+        Authority(CertifiedIssuer::self_signed(params, key).expect("it signs itself"))
+    }
+
+    /// The options of a process called `name`, whose files are in `folder`.
+    fn options(&self, folder: &Path, name: &str) -> Vec<String> {
+        let mut params = CertificateParams::default();
+        let dns = SanType::DnsName(name.try_into().expect("it is a name"));
+        params.subject_alt_names = vec![dns, SanType::IpAddress([127, 0, 0, 1].into())];
+        let key = KeyPair::generate().expect("there is randomness");
+        let certificate = params.signed_by(&key, &self.0).expect("it signs");
+        let files = [
+            ("--tls-cert", certificate.pem()),
+            ("--tls-key", key.serialize_pem()),
+            ("--tls-ca", self.0.pem()),
+        ];
+        let option = |(option, pem): (&str, String)| {
+            let path = folder.join(format!("{name}{option}"));
+            std::fs::write(&path, pem).expect("there is room");
+            [option.to_owned(), path.display().to_string()]
+        };
+        files.into_iter().flat_map(option).collect()
+    }
+}
+
+fn with<'a>(words: &[&'a str], options: &'a [String]) -> Vec<&'a str> {
+    words.iter().copied().chain(options.iter().map(String::as_str)).collect()
+}
+
+/// Each loop of a server is a way in, and each demands what the first one does.
+#[test]
+fn over_tls_every_loop_wants_a_certificate_that_is_allowed() {
+    let (folder, authority) = (Folder::new("tls"), Authority::new());
+    let own = authority.options(&folder.0, "server.test");
+    let listed = [&own[..], &["--allow".to_owned(), "client.test".to_owned()]].concat();
+    let server = Server::start(&with(&["--loops", "3", "--transport", "udp"], &listed));
+    let client = authority.options(&folder.0, "client.test");
+    let keys: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    for key in &keys {
+        server.answer("set", &with(&[key, "value", "--transport", "udp"], &client));
+    }
+    let all: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let asked = [&all[..], &["--transport", "udp"]].concat();
+    assert_eq!(server.answer("get", &with(&asked, &client)), "value\n".repeat(20));
+    let stats = server.answer("stats", &with(&["--json", "--transport", "udp"], &client));
+    let stats: serde_json::Value = serde_json::from_str(&stats).expect("it is JSON");
+    assert_eq!(stats["astray"], 0, "all three loops were asked: {stats}");
+    let (stranger, plain) = (authority.options(&folder.0, "other.test"), Vec::new());
+    let addresses = server.addresses();
+    assert_eq!(addresses.len(), 3, "one for each loop");
+    for address in addresses {
+        for options in [&stranger, &plain] {
+            let words = with(&["get", &address, "0", "--transport", "udp"], options);
+            let said = complaint(&ask(&words), 1);
+            assert!(said.contains("allow-list") || said.contains("demands TLS"), "{said}");
+        }
+    }
 }
