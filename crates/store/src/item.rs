@@ -28,6 +28,18 @@ pub struct Key<'k> {
 }
 
 impl<'k> Key<'k> {
+    /// A key, if its length is allowed: before that, nothing looks at its bytes (K1).
+    #[inline]
+    pub(crate) fn new(
+        bytes: &'k [u8],
+        hash: impl FnOnce(&[u8]) -> KeyHash,
+    ) -> Result<Key<'k>, KeyError> {
+        match bytes.len() {
+            1..=KEY_BYTES_MAX => Ok(Key { bytes, hash: hash(bytes) }),
+            other => Err(KeyError(other)),
+        }
+    }
+
     /// The key itself.
     #[must_use]
     pub fn bytes(&self) -> &'k [u8] {

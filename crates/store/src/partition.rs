@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 use crate::hash::{KeyHash, Secret};
-use crate::item::{Header, Item, KEY_BYTES_MAX, Key, KeyError};
+use crate::item::{Header, Item, Key, KeyError};
 use crate::locks::Locks;
 use crate::memory::Memory;
 use crate::reader::Reader;
@@ -119,7 +119,7 @@ impl Partition {
     /// If it is empty or too long (K1).
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, KeyError> {
-        self.hashed_key(bytes, self.secret.hash(bytes))
+        Key::new(bytes, |bytes| self.secret.hash(bytes))
     }
 
     /// A key again, from its bytes and the hash that it had: of these very bytes, in this table.
@@ -129,10 +129,7 @@ impl Partition {
     /// If it is empty or too long (K1).
     #[inline]
     pub fn hashed_key<'k>(&self, bytes: &'k [u8], hash: KeyHash) -> Result<Key<'k>, KeyError> {
-        if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
-            return Err(KeyError(bytes.len()));
-        }
-        Ok(Key { bytes, hash })
+        Key::new(bytes, |_| hash)
     }
 
     /// For other threads, which may read beside the owner (K13).

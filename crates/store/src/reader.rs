@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::hash::Secret;
-use crate::item::{Header, KEY_BYTES_MAX, Key, KeyError};
+use crate::item::{Header, Key, KeyError};
 use crate::memory::Memory;
 use crate::ring::End;
 use crate::sizes::{Mode, Sizes};
@@ -68,10 +68,7 @@ impl Reader {
     /// # Errors
     /// If it is empty or too long (K1).
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, KeyError> {
-        if bytes.is_empty() || bytes.len() > KEY_BYTES_MAX {
-            return Err(KeyError(bytes.len()));
-        }
-        Ok(Key { bytes, hash: self.secret.hash(bytes) })
+        Key::new(bytes, |bytes| self.secret.hash(bytes))
     }
 
     /// The item of a key, if it has one; its value replaces what is in `value`.

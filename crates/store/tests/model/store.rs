@@ -81,6 +81,21 @@ fn k2_a_store_answers_as_a_map_does() {
     }
 }
 
+/// The same with buckets that overflow: chains grow, shrink, and lose slots in their middle.
+#[test]
+fn k10_chains_of_buckets_answer_as_a_map_does() {
+    for seed in 0..8 {
+        // Thirteen buckets, and seventeen that overflow.
+        let mut table = store(1 << 20, 60, 1024);
+        let shape =
+            Shape { keys: 110, value_bytes_max: 300, longest_percent: 20, expire_percent: 20 };
+        let (refusals, oracle) = run(&mut table, &shape, 200 + seed, 30_000);
+        assert!(oracle.items.len() > 13 * 3, "{}", oracle.items.len());
+        assert_eq!(refusals, 0, "there are slots for all");
+        check_all(&mut table, &oracle);
+    }
+}
+
 /// K4: with items of all lengths that are written and deleted in any order, and that expire, a
 /// store refuses nothing while its capacity is not reached, and all beyond.
 #[test]
