@@ -200,7 +200,9 @@ impl Seat {
         let mut endpoint = Endpoint::new(config, io, clock, owner);
         let notifier = endpoint.notifier()?;
         // Nobody else sets it.
-        let _ = endpoint.state().reached().notifier.set(notifier);
+        let _ = endpoint.state().reached().notifier.set(notifier.clone());
+        // What others have sent before had nobody to notify.
+        notifier.notify();
         endpoint.register(OPERATE, operate);
         endpoint.prepare(OPERATE, &[fetch_bucket, fetch_entry]);
         endpoint.register(OPERATE_MANY, operate_many);
