@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::note(&format!("petasos kv: {failure}"));
+            output::note(&format!("petasos: {failure}"));
             ExitCode::FAILURE
         }
     }

@@ -102,7 +102,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (ends, end) = channel();
     watch_signals(ends.clone())?;
     let held = in_words(config.log_bytes);
-    output::note(&format!("petasos kv: taking {held} for items"));
+    output::note(&format!("petasos: taking {held} for items"));
     let made = Service::new(&config, args.loops);
     let (service, seats) = made.map_err(|error| Failure::new(error.to_string()))?;
     let setup = Setup::new(args);
@@ -234,7 +234,7 @@ fn start_all(
 
 fn wait(end: &Receiver<End>) -> Result<(), Failure> {
     let reason = end.recv().expect("the thread of signals keeps a sender")?;
-    output::note(&format!("petasos kv: {reason}: finishing what has begun"));
+    output::note(&format!("petasos: {reason}: finishing what has begun"));
     Ok(())
 }
 
@@ -262,7 +262,7 @@ fn watch_stdin(ends: Sender<End>) {
         let _ = ends.send(Ok("standard input has ended"));
     };
     if let Err(failure) = spawn("petasos-stdin", watch) {
-        output::note(&format!("petasos kv: {failure}"));
+        output::note(&format!("petasos: {failure}"));
     }
 }
 

@@ -116,7 +116,7 @@ fn what_is_stored_is_printed() {
         assert_eq!(server.answer("get", &["form", "colour", "--one-address"]), "square\nblue\n");
         server.answer("delete", &["form"]);
         let gone = server.complaint("get", &["form", "colour"]);
-        assert_eq!(gone, "petasos kv: there is nothing at `form`; `set` stores a value\n");
+        assert_eq!(gone, "petasos: there is nothing at `form`; `set` stores a value\n");
         server.answer("touch", &["colour", "100000"]);
         assert!(server.complaint("touch", &["form", "0"]).contains("the key has no item"));
         // What other loops have may be told a little later.
