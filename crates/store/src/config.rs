@@ -7,6 +7,7 @@ use crate::item::{ITEM_WORDS_LEAST, KEY_BYTES_MAX, VALUE_BYTES_MAX, words_of};
 use crate::partition::Partition;
 use crate::segments::capacity_words;
 use crate::sizes::{Mode, Sizes};
+use crate::slot::PLACE_BITS;
 
 /// The size of a table. It takes all its memory when it is made (K8).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub enum ConfigError {
 
 /// Words of a partition's log at most: slots name all of them, and a ring's end is behind the last
 /// (K10).
-const LOG_WORDS_MAX: u64 = (1 << 34) - 1;
+const LOG_WORDS_MAX: u64 = (1 << PLACE_BITS) - 1;
 /// Buckets of a partition at most, so that all numbers of buckets have 32 bits.
 const BUCKETS_MAX: u64 = 1 << 31;
 /// Overflow buckets of a small store, in which chance may fill many buckets.

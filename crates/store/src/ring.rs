@@ -1,12 +1,11 @@
 //! The log of a cache: a ring, in which what was written the longest ago goes first (K3, K11).
 
 use crate::memory::Memory;
-use crate::slot::{LAPS, Slot};
+use crate::slot::{LAPS, PLACE_BITS, Slot};
 
 /// Each bucket is looked at once in so many laps, so that no stale slot is left when the numbers of
 /// laps come again.
 const SWEEP_LAPS: u64 = LAPS / 2;
-const PLACE_BITS: u32 = 34;
 
 /// Where the ring's next item begins, and in which lap. What the owner announces to readers is its
 /// bits ([`Memory::mark`]).

@@ -12,7 +12,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(u64);
 
-const PLACE_BITS: u32 = 34;
+/// Bits of a place in the log, in words.
+pub(crate) const PLACE_BITS: u32 = 34;
 const LAP_BITS: u32 = 6;
 const TAG_SHIFT: u32 = 40;
 const USED: u64 = 1 << 62;
