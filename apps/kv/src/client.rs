@@ -86,43 +86,38 @@ impl Client {
     /// # Errors
     /// If it cannot be reached in time, or says nothing of its layout.
     pub fn connect(
+        endpoint: Endpoint<Answers>,
+        server: SocketAddr,
+        timeout: Duration,
+    ) -> Result<Client, ClientError> {
+        let mut client = Client::connect_to_one(endpoint, server, timeout)?;
+        let is_called = |address: &SocketAddr| address.port() == server.port();
+        if let Some(called) = client.layout.loops.iter().position(is_called) {
+            client.sessions[called] = client.only;
+        }
+        client.only = None;
+        Ok(client)
+    }
+
+    /// Connects to one address alone, for a network in which the server's others cannot be reached,
+    /// or where it has another one than the server knows. Everything goes there, and is passed on
+    /// within the server, which takes longer; many operations are done one after the other.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn connect_to_one(
         mut endpoint: Endpoint<Answers>,
         server: SocketAddr,
         timeout: Duration,
     ) -> Result<Client, ClientError> {
         let session = endpoint.connect_and_wait(server, timeout)?;
         let layout = Layout { version: 0, loops: Vec::new(), owners: vec![0] };
-        let sessions = vec![Some(session)];
-        let only = Some(session);
+        let (sessions, only) = (Vec::new(), Some(session));
         let mut client = Client { endpoint, server, layout, sessions, only, timeout };
         let answer = client.call(session, LAYOUT, &[])?;
         client.layout = Layout::parse(&answer).map_err(|_| ClientError::Malformed)?;
         client.sessions = vec![None; client.layout.loops.len()];
-        let is_called = |address: &SocketAddr| address.port() == server.port();
-        if let Some(called) = client.layout.loops.iter().position(is_called) {
-            client.sessions[called] = Some(session);
-        }
-        client.only = None;
         Ok(client)
-    }
-
-    /// Connects to one address alone, for a network in which the server's others cannot be reached.
-    /// Everything goes there, and is passed on within the server, which takes longer; many
-    /// operations are done one after the other.
-    ///
-    /// # Errors
-    /// As [`Client::connect`].
-    pub fn connect_to_one(
-        endpoint: Endpoint<Answers>,
-        server: SocketAddr,
-        timeout: Duration,
-    ) -> Result<Client, ClientError> {
-        let mut client = Client::connect(endpoint, server, timeout)?;
-        client.only = client.sessions.iter().flatten().next().copied();
-        match client.only {
-            Some(_) => Ok(client),
-            None => Err(ClientError::Malformed),
-        }
     }
 
     /// The server's partitions.
