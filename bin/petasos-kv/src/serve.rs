@@ -5,7 +5,6 @@
 //! they have begun.
 
 use core::time::Duration;
-use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,6 +13,7 @@ use std::thread::JoinHandle;
 use clap::{Args, ValueEnum};
 use petasos_base::Clock;
 use petasos_base::sync::{AtomicBool, Ordering};
+use petasos_cli::ends::{End, spawn, watch_signals, watch_stdin};
 use petasos_cli::failure::Failure;
 use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
@@ -22,8 +22,6 @@ use petasos_cli::transport::TransportArgs;
 use petasos_endpoint::{Endpoint, EndpointConfig, Node, NodeConfig, Notifier, Polling};
 use petasos_kv::{Owner, Seat, Service};
 use petasos_store::Mode;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::sizing::{Wanted, table};
 
@@ -89,9 +87,6 @@ struct Running {
     address: SocketAddr,
     notifier: Notifier,
 }
-
-/// Why the server ends.
-type End = Result<&'static str, Failure>;
 
 /// Serves until a signal, the end of standard input, or a failure.
 ///
@@ -236,37 +231,4 @@ fn wait(end: &Receiver<End>) -> Result<(), Failure> {
     let reason = end.recv().expect("the thread of signals keeps a sender")?;
     output::note(&format!("petasos: {reason}: finishing what has begun"));
     Ok(())
-}
-
-fn watch_signals(ends: Sender<End>) -> Result<(), Failure> {
-    let signals = Signals::new([SIGINT, SIGTERM]);
-    let mut signals = signals.map_err(|e| Failure::new(format!("cannot await signals: {e}")))?;
-    let watch = move || {
-        for (count, signal) in signals.forever().enumerate() {
-            if count > 0 {
-                // The second signal: the user does not want to wait.
-                std::process::exit(128 + signal);
-            }
-            let reason = if signal == SIGINT { "interrupted" } else { "told to stop" };
-            let _ = ends.send(Ok(reason));
-        }
-    };
-    spawn("petasos-signals", watch).map(drop)
-}
-
-fn watch_stdin(ends: Sender<End>) {
-    let watch = move || {
-        let mut sink = [0; 256];
-        // An error also counts as the end of input.
-        while std::io::stdin().read(&mut sink).is_ok_and(|read| read > 0) {}
-        let _ = ends.send(Ok("standard input has ended"));
-    };
-    if let Err(failure) = spawn("petasos-stdin", watch) {
-        output::note(&format!("petasos: {failure}"));
-    }
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
-    let spawned = std::thread::Builder::new().name(name.into()).spawn(run);
-    spawned.map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
 }

@@ -6,6 +6,7 @@
 
 pub mod admin;
 pub mod connect;
+pub mod ends;
 pub mod failed;
 pub mod failure;
 pub mod in_loop;

@@ -6,7 +6,6 @@
 
 mod typed;
 
-use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
@@ -17,10 +16,9 @@ use core::time::Duration;
 use clap::{Args, ValueEnum};
 use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_endpoint::{Endpoint, EndpointConfig, Node, NodeConfig, Polling, WorkerPool};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::client::{SPIN, open_endpoint};
+use petasos_cli::ends::{End, spawn, watch_signals, watch_stdin};
 use petasos_cli::failure::Failure;
 use petasos_cli::output;
 use petasos_cli::security::SecurityArgs;
@@ -119,9 +117,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     outcome
 }
 
-/// The reason for the end.
-type End = Result<&'static str, Failure>;
-
 /// How often to look whether the server's routers have said something.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -138,40 +133,6 @@ fn wait(end: &Receiver<End>, typed: Option<&typed::Typed>) -> Result<(), Failure
     let reason = reason.expect("the signal thread keeps a sender")?;
     output::note(&format!("petasos: {reason}: finishing what has begun"));
     Ok(())
-}
-
-fn watch_signals(ends: Sender<End>) -> Result<(), Failure> {
-    let signals = Signals::new([SIGINT, SIGTERM]);
-    let mut signals = signals.map_err(|e| Failure::new(format!("cannot await signals: {e}")))?;
-    let watch = move || {
-        for (count, signal) in signals.forever().enumerate() {
-            if count > 0 {
-                // The second signal: the user does not want to wait.
-                std::process::exit(128 + signal);
-            }
-            let reason = if signal == SIGINT { "interrupted" } else { "told to stop" };
-            // If sending fails, the process is already ending.
-            let _ = ends.send(Ok(reason));
-        }
-    };
-    spawn("petasos-signals", watch).map(drop)
-}
-
-fn watch_stdin(ends: Sender<End>) {
-    let watch = move || {
-        let mut sink = [0; 256];
-        // An error also counts as the end of input.
-        while io::stdin().read(&mut sink).is_ok_and(|read| read > 0) {}
-        let _ = ends.send(Ok("standard input has ended"));
-    };
-    if let Err(failure) = spawn("petasos-stdin", watch) {
-        output::note(&format!("petasos: {failure}"));
-    }
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
-    let spawned = std::thread::Builder::new().name(name.into()).spawn(run);
-    spawned.map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
 }
 
 /// The data that each endpoint's thread needs.
