@@ -5,8 +5,8 @@
 //! to each follower, and in one write.
 //!
 //! Invariants: the tail has the entries `begin+1..=last` of the library's log that are not
-//! released; a message is written when it leaves, from the state of that time; nothing leaves before
-//! what it promises is durable.
+//! released; a message is written when it leaves, from the state of that time; nothing leaves
+//! before what it promises is durable.
 
 mod change;
 mod elect;
