@@ -47,6 +47,11 @@ pub trait StateMachine {
     /// The clock has moved, before the commands of an entry are done.
     fn tick(&mut self, at: At);
 
+    /// Whether something in the state ends when the clock says so.
+    fn needs_clock(&self) -> bool {
+        false
+    }
+
     /// Answers a query.
     ///
     /// # Errors

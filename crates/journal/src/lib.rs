@@ -8,8 +8,8 @@
 //! - [`Committer`]: the same with a thread: group commit.
 //! - [`SnapshotWriter`], [`SnapshotReader`], [`Receipt`]: snapshots, beside it.
 //! - [`verify`]: what a directory has, for operators.
-//! - [`Files`]: what it asks of a file system; [`SystemFiles`] is the system's, and `petasos-sim`
-//!   has one with faults.
+//! - [`Files`]: what it asks of a file system; [`SystemFiles`] is the system's, [`MemoryFiles`] ends
+//!   with the process, and `petasos-sim` has one with faults.
 //!
 //! Boundary rule: it does not know what records, terms and states mean, and not who reads them.
 
@@ -21,6 +21,7 @@ mod error;
 mod files;
 mod identity;
 mod log;
+mod memory;
 mod record;
 mod segment;
 pub mod snapshot;
@@ -35,6 +36,7 @@ pub use error::{Damage, Error, FileFailure, IdentityError};
 pub use files::{File, FileError, Files};
 pub use identity::Identity;
 pub use log::{Config, Journal};
+pub use memory::{MemoryFile, MemoryFiles};
 pub use record::{HEADER_BYTES, OwnedRecord, Record};
 pub use snapshot::{Receipt, SnapshotHead, SnapshotId, SnapshotReader, SnapshotWriter};
 pub use spare::{Preparation, Spare};

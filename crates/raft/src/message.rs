@@ -56,7 +56,7 @@ pub(crate) enum Message {
     /// The entries behind `previous`.
     Append(Append),
     /// What the log of a follower ends with, as far as it is durable.
-    Appended { last: Position, round: u64 },
+    Appended(Appended),
     /// Stand for election at once (QR7).
     Stand,
 }
@@ -73,7 +73,21 @@ pub(crate) struct Append {
     pub(crate) lease: bool,
 }
 
+/// What a follower says of its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Appended {
+    /// The last entry that is durable.
+    pub(crate) last: Position,
+    /// The last round that it was asked in.
+    pub(crate) round: u64,
+    /// The last entry, durable or not.
+    pub(crate) end: u64,
+    /// Entries have come that do not follow on that: those between are missing.
+    pub(crate) has_gap: bool,
+}
+
 const HANDING_OVER: u16 = 1;
+const GAP: u16 = 1;
 const GRANTED: u16 = 1;
 const LEASE: u16 = 1;
 
@@ -85,7 +99,7 @@ impl Message {
             Message::Vote { .. } => 3,
             Message::VoteAnswer { .. } => 4,
             Message::Append(_) => 5,
-            Message::Appended { .. } => 6,
+            Message::Appended(_) => 6,
             Message::Stand => 7,
         }
     }
@@ -97,7 +111,8 @@ impl Message {
             }
             Message::Vote { handing_over, .. } => u16::from(handing_over) * HANDING_OVER,
             Message::Append(append) => u16::from(append.lease) * LEASE,
-            Message::PreVote { .. } | Message::Appended { .. } | Message::Stand => 0,
+            Message::Appended(appended) => u16::from(appended.has_gap) * GAP,
+            Message::PreVote { .. } | Message::Stand => 0,
         }
     }
 
@@ -120,7 +135,9 @@ impl Message {
             Message::Append(Append { previous, commit, round, lease: _ }) => {
                 numbers(&[previous.term, previous.index, commit, round]);
             }
-            Message::Appended { last, round } => numbers(&[last.term, last.index, round]),
+            Message::Appended(Appended { last, round, end, has_gap: _ }) => {
+                numbers(&[last.term, last.index, round, end]);
+            }
             Message::VoteAnswer { .. } | Message::Stand => {}
         }
     }
@@ -205,7 +222,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Received<'_>> {
 fn body(kind: u8, flags: u16, bytes: &mut Bytes<'_>) -> Option<Message> {
     let flag = match flags {
         0 => false,
-        1 if matches!(kind, 2..=5) => true,
+        1 if matches!(kind, 2..=6) => true,
         _ => return None,
     };
     Some(match kind {
@@ -217,7 +234,10 @@ fn body(kind: u8, flags: u16, bytes: &mut Bytes<'_>) -> Option<Message> {
             let (previous, commit) = (position(bytes)?, number(bytes)?);
             Message::Append(Append { previous, commit, round: number(bytes)?, lease: flag })
         }
-        6 => Message::Appended { last: position(bytes)?, round: number(bytes)? },
+        6 => {
+            let (last, round) = (position(bytes)?, number(bytes)?);
+            Message::Appended(Appended { last, round, end: number(bytes)?, has_gap: flag })
+        }
         7 => Message::Stand,
         _ => return None,
     })

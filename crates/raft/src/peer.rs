@@ -97,6 +97,14 @@ impl Peer {
         }
     }
 
+    /// Its log ends with `end`, and what follows that was lost, or overtaken: it is sent again, once
+    /// for all that is on its way.
+    pub(crate) fn fill_gap(&mut self, end: u64) {
+        if self.mode == Mode::Streaming && end + 1 < self.next {
+            self.restart(end.max(self.acked) + 1);
+        }
+    }
+
     /// What was on its way is lost: begins again behind what it has acknowledged.
     pub(crate) fn lost(&mut self) {
         if matches!(self.mode, Mode::Streaming | Mode::Probing { .. }) {
@@ -118,10 +126,12 @@ impl Peer {
     }
 
     /// Whether it may be sent entries now.
-    pub(crate) fn may_send(&self, window_bytes: usize) -> bool {
+    pub(crate) fn may_send(&self, bytes_max: usize, messages_max: usize) -> bool {
         match self.mode {
             Mode::Probing { asked } => !asked,
-            Mode::Streaming => self.in_flight_bytes < window_bytes,
+            Mode::Streaming => {
+                self.in_flight_bytes < bytes_max && self.in_flight.len() < messages_max
+            }
             Mode::Fetching | Mode::Snapshot => false,
         }
     }

@@ -24,6 +24,8 @@ pub struct Settings {
     /// What a follower is sent ahead of its acknowledgements at most, in bytes; one message may be
     /// longer.
     pub window_bytes: usize,
+    /// The same, in messages.
+    pub window_messages: usize,
     /// What is proposed and not committed at most, in bytes of entries.
     pub uncommitted_bytes_max: usize,
     /// What is kept in memory of entries that have been applied, for followers that are behind, in
@@ -43,6 +45,7 @@ impl Settings {
             entry_bytes_max: 4 << 20,
             message_bytes: 128 << 10,
             window_bytes: 1 << 20,
+            window_messages: 16,
             uncommitted_bytes_max: 16 << 20,
             kept_bytes: 16 << 20,
         }

@@ -7,8 +7,8 @@
 //! 16 commands
 //! ```
 //!
-//! A command is kind (1), zero (3), length (4), session (8), number (8), lowest open number (8), and
-//! its bytes.
+//! A command is kind (1), zero (3), length (4), session (8), number (8), lowest open number (8),
+//! and its bytes.
 
 use crate::bytes::{Bytes, push_numbers, push_u64};
 

@@ -80,6 +80,16 @@ impl<M: StateMachine> Replicated<M> {
         &self.machine
     }
 
+    /// How many bytes the machine may still be given.
+    pub fn room(&self) -> usize {
+        self.machine.room()
+    }
+
+    /// Whether something ends when the clock says so.
+    pub fn needs_clock(&self) -> bool {
+        self.sessions.len() > 0 || self.machine.needs_clock()
+    }
+
     /// Looks at a command before it is proposed: what it may add to the machine's state (QR22).
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! Commands and queries of the table, and their results.
 //!
-//! A command is operation (1), flags (1), key length (2), compared stamp (8), epoch (8), key and
-//! value; see [`Operation`]. An [`Operation::Commit`] has records of a transaction instead of a key.
+//! A command is operation (1), zero (1), key length (2), key, compared stamp (8), epoch (8), and
+//! the value; see [`Operation`]. An [`Operation::Commit`] has a transaction's records instead of a
+//! key and a value.
 
 use crate::bytes::{Bytes, push_long, push_short, push_u64};
 

@@ -3,7 +3,7 @@
 use super::Replica;
 use crate::core::Diverged;
 use crate::entry::meaning;
-use crate::message::{Append, Entries, Message};
+use crate::message::{Append, Appended, Entries, Message};
 use crate::{Kind, MemberId, Position};
 
 /// Where entries come from that the library has appended.
@@ -23,6 +23,8 @@ pub(super) struct Answer {
     is_due: bool,
     /// Whether there are entries that it was not told of, as they were not durable.
     is_partial: bool,
+    /// Whether the last entries that came did not follow on the log.
+    has_gap: bool,
 }
 
 impl Replica {
@@ -36,7 +38,8 @@ impl Replica {
     ) -> Result<(), Diverged> {
         if term < self.core.term() {
             // It has to hear of the later term, and of nothing else.
-            self.say(from, Message::Appended { last: Position::ZERO, round: 0 });
+            let (last, round, end, has_gap) = (Position::ZERO, 0, 0, false);
+            self.say(from, Message::Appended(Appended { last, round, end, has_gap }));
             return Ok(());
         }
         // The library may take more entries back than it has to, and a crash before they are
@@ -53,7 +56,8 @@ impl Replica {
         self.settle_with(Source::Leader { previous: append.previous.index, entries })?;
         if term == self.core.term() && self.leading.is_none() {
             self.heard(from, append.lease);
-            self.answer_round(append.round, entries.is_empty());
+            let follows = self.core.position(append.previous.index) == Some(append.previous);
+            self.answer_round(append.round, entries.is_empty(), follows);
         }
         Ok(())
     }
@@ -123,14 +127,17 @@ impl Replica {
 
     pub(super) fn owe(&mut self, to: MemberId) {
         if self.answer.as_ref().is_none_or(|answer| answer.to != to) {
-            self.answer = Some(Answer { to, round: 0, is_due: false, is_partial: false });
+            self.answer =
+                Some(Answer { to, round: 0, is_due: false, is_partial: false, has_gap: false });
         }
     }
 
     /// A round is answered at once, entries when they are durable.
-    fn answer_round(&mut self, round: u64, is_bare: bool) {
+    fn answer_round(&mut self, round: u64, is_bare: bool, follows: bool) {
         let all_durable = self.all_is_durable();
         if let Some(answer) = &mut self.answer {
+            answer.has_gap = !follows && !is_bare;
+            answer.is_due |= answer.has_gap;
             answer.is_due |= is_bare || round > answer.round || all_durable;
             answer.is_partial |= !is_bare;
             answer.round = answer.round.max(round);
@@ -155,8 +162,10 @@ impl Replica {
         let answer = self.answer.as_mut().filter(|answer| answer.is_due && is_free)?;
         (answer.is_due, answer.is_partial) = (false, answer.is_partial && !all_durable);
         let (to, round) = (answer.to, answer.round);
-        let last = self.durability.entries().min(self.core.last().index);
-        let last = self.core.position(last).expect("what is durable is in the log");
-        Some((to, Message::Appended { last, round }))
+        let has_gap = std::mem::take(&mut answer.has_gap);
+        let end = self.core.last().index;
+        let last = self.core.position(self.durability.entries().min(end));
+        let last = last.expect("what is durable is in the log");
+        Some((to, Message::Appended(Appended { last, round, end, has_gap })))
     }
 }

@@ -39,6 +39,11 @@ impl Replica {
         Ok(())
     }
 
+    /// To whom this replica hands over, while it does.
+    pub fn handing_over_to(&self) -> Option<MemberId> {
+        Some(self.leading.as_ref()?.hand_over.as_ref()?.to)
+    }
+
     /// How long voters still keep what they have promised for the lease, at most.
     fn lease_wait_us(&self) -> u64 {
         let Some(drift) = self.settings.lease_drift else { return 0 };

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::Replica;
 use super::hand_over::HandOver;
 use crate::core::Diverged;
+use crate::message::Appended;
 use crate::peer::{Mode, Peer};
 use crate::rounds::Rounds;
 use crate::{Kind, MemberId, NotProposed, Output, Position};
@@ -182,10 +183,10 @@ impl Replica {
         &mut self,
         from: MemberId,
         term: u64,
-        last: Position,
-        round: u64,
+        appended: &Appended,
     ) -> Result<(), Diverged> {
         let now_us = self.now_us;
+        let Appended { last, round, end, has_gap } = *appended;
         if term != self.core.term() || self.leading.is_none() {
             self.core.acknowledged(from, term, last)?;
             return self.settle();
@@ -196,6 +197,9 @@ impl Replica {
             peer.echoed = peer.echoed.max(round);
             if is_mine {
                 peer.acknowledge(last.index, now_us);
+            }
+            if has_gap {
+                peer.fill_gap(end);
             }
         });
         self.confirm_rounds();

@@ -185,6 +185,11 @@ impl Replica {
         self.configurations.latest()
     }
 
+    /// The entry of that configuration.
+    pub fn membership_index(&self) -> u64 {
+        self.configurations.latest_index()
+    }
+
     /// The configuration at an entry of the log, for a snapshot there.
     pub fn membership_at(&self, index: u64) -> &Membership {
         self.configurations.at(index)

@@ -42,7 +42,7 @@ impl Replica {
                 self.settle()
             }
             Message::Append(append) => self.follow(from, term, &append, received.entries),
-            Message::Appended { last, round } => self.acknowledged(from, term, last, round),
+            Message::Appended(appended) => self.acknowledged(from, term, &appended),
             Message::Stand => self.asked_to_stand(from, term),
         }
     }

@@ -3,7 +3,7 @@
 use super::Replica;
 use crate::message::{APPEND_BYTES, Append, ENTRY_HEADER_BYTES, Envelope, Message, encode_entry};
 use crate::peer::Mode;
-use crate::{Entry, MemberId, Output, Position};
+use crate::{Entry, MemberId, Output, Position, Settings};
 
 impl Replica {
     /// Writes the next message, and says to whom it goes.
@@ -34,7 +34,8 @@ impl Replica {
     fn poll_peer(&mut self, at: usize, bytes: &mut Vec<u8>) -> Option<MemberId> {
         let peer = &self.leading.as_ref()?.peers[at];
         let (id, next) = (peer.id, peer.next);
-        if next <= self.core.last().index && peer.may_send(self.settings.window_bytes) {
+        let Settings { window_bytes, window_messages, .. } = self.settings;
+        if next <= self.core.last().index && peer.may_send(window_bytes, window_messages) {
             if next <= self.core.begin().index {
                 self.send_snapshot(id);
             } else if next < self.tail.first() {

@@ -93,13 +93,12 @@ pub struct Disk {
     pending: VecDeque<(u64, Pending)>,
     /// The longest time that a write takes.
     pub slowness_us: u64,
-    busy_until_us: u64,
 }
 
 impl Disk {
     pub fn new(durable: Durable) -> Disk {
         let (pending, slowness_us) = (VecDeque::new(), 200);
-        Disk { durable, pending, slowness_us, busy_until_us: 0 }
+        Disk { durable, pending, slowness_us }
     }
 
     /// Begins a write: when it will be done.
@@ -110,8 +109,9 @@ impl Disk {
         entries: impl Iterator<Item = Stored>,
         rng: &mut Rng,
     ) -> u64 {
-        let at_us = now_us.max(self.busy_until_us) + rng.below(self.slowness_us + 1);
-        self.busy_until_us = at_us;
+        // Those that wait are synced together.
+        let last_us = self.pending.back().map_or(0, |(at_us, _)| *at_us);
+        let at_us = (now_us + rng.below(self.slowness_us + 1)).max(last_us);
         let pending = match write {
             Write::Append { first, .. } => Pending::Entries(first, entries.collect()),
             _ => Pending::Plain(write),
@@ -158,6 +158,5 @@ impl Disk {
         for (_, pending) in pending.into_iter().take(usize::try_from(done).unwrap()) {
             self.apply(pending);
         }
-        self.busy_until_us = 0;
     }
 }
