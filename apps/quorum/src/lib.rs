@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod client;
 pub mod contact;
 pub mod log;
 pub mod machine;
 pub mod member;
 pub mod reply;
+pub mod service;
 pub mod state;
 pub mod table;

@@ -69,10 +69,7 @@ impl Core {
     pub(crate) fn new(id: MemberId, term: u64, vote: Option<MemberId>, log: LogBuilder) -> Core {
         let log = Log::new(log.configuration, log.entries);
         let vote = vote.map(to_node);
-        let mut node = Node::restart(to_node(id), Term::new(term), vote, log);
-        // Starting sets a timeout, which the caller has anyway.
-        node.actions_mut().for_each(drop);
-        Core { node }
+        Core { node: restarted(to_node(id), Term::new(term), vote, log) }
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -216,6 +213,17 @@ impl Core {
         self.hear(&Message::AppendEntriesReply { from, term: Term::new(term), last_position })
     }
 
+    /// Forgets entries from `index` on, which nobody counts on.
+    pub(crate) fn forget_from(&mut self, index: u64) {
+        let log = self.node.log();
+        let mut entries = log.entries().clone();
+        let keep = index.saturating_sub(log.snapshot_position().index.get() + 1);
+        entries.truncate(usize::try_from(keep).unwrap_or(usize::MAX));
+        let log = Log::new(log.snapshot_config().clone(), entries);
+        let (id, term, vote) = (self.node.id(), self.node.current_term(), self.node.voted_for());
+        self.node = restarted(id, term, vote, log);
+    }
+
     /// The log before `position`, and it, are in a snapshot. Whether that could be.
     pub(crate) fn snapshot(&mut self, position: Position, membership: &Membership) -> bool {
         let configuration = to_configuration(membership);
@@ -235,6 +243,13 @@ impl Core {
         }
         effects.extend(actions.map(effect));
     }
+}
+
+fn restarted(id: NodeId, term: Term, vote: Option<NodeId>, log: Log) -> Node {
+    let mut node = Node::restart(id, term, vote, log);
+    // Starting sets a timeout, which the caller has anyway.
+    node.actions_mut().for_each(drop);
+    node
 }
 
 fn effect(action: Action) -> Effect {

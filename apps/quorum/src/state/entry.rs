@@ -37,12 +37,14 @@ pub enum Kind {
     Alone = 4,
     /// Nothing but that the session's client is there.
     Touch = 5,
+    /// All replicas remember the digest of their state here (QR23).
+    Mark = 6,
 }
 
 impl Kind {
     /// The kind with this number.
     pub fn of(number: u8) -> Option<Kind> {
-        let all = [Kind::Open, Kind::Close, Kind::InSession, Kind::Alone, Kind::Touch];
+        let all = [Kind::Open, Kind::Close, Kind::InSession, Kind::Alone, Kind::Touch, Kind::Mark];
         all.into_iter().find(|kind| *kind as u8 == number)
     }
 }
@@ -100,6 +102,7 @@ fn command<'a>(bytes: &mut Bytes<'a>) -> Option<Command<'a>> {
         Kind::Close | Kind::Touch => has_session && length == 0,
         Kind::InSession => has_session && (1..=number).contains(&lowest),
         Kind::Alone => !has_session,
+        Kind::Mark => !has_session && length == 0,
     };
     is_consistent.then_some(Command { kind, session, number, lowest, bytes })
 }

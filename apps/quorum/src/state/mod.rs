@@ -43,6 +43,8 @@ pub struct Replicated<M> {
     clock: ReplicatedClock,
     applied: u64,
     frozen: Option<Frozen>,
+    /// The digest at the last mark. It is no part of the state.
+    marked: Option<Digest>,
     /// Kept for its memory.
     result: Vec<u8>,
 }
@@ -56,6 +58,7 @@ impl<M: StateMachine> Replicated<M> {
             clock: ReplicatedClock::default(),
             applied: 0,
             frozen: None,
+            marked: None,
             result: Vec::new(),
         }
     }
@@ -68,6 +71,11 @@ impl<M: StateMachine> Replicated<M> {
     /// The replicated clock, in milliseconds.
     pub fn time_ms(&self) -> u64 {
         self.clock.now_ms
+    }
+
+    /// The digest at the last [`Kind::Mark`], if there was one since this replica has started.
+    pub fn marked(&self) -> Option<Digest> {
+        self.marked
     }
 
     /// Sessions that are open.
@@ -97,7 +105,7 @@ impl<M: StateMachine> Replicated<M> {
     pub fn check(&self, command: &Command<'_>) -> Result<usize, Malformed> {
         match command.kind {
             Kind::InSession | Kind::Alone => self.machine.check(command.bytes),
-            Kind::Open | Kind::Close | Kind::Touch => Ok(0),
+            Kind::Open | Kind::Close | Kind::Touch | Kind::Mark => Ok(0),
         }
     }
 
@@ -150,6 +158,10 @@ impl<M: StateMachine> Replicated<M> {
             Kind::Open => self.open(at, bytes, say),
             Kind::Close => say(done(self.sessions.close(session))),
             Kind::Touch => say(done(self.sessions.touch(session, at.time_ms))),
+            Kind::Mark => {
+                self.marked = Some(self.digest());
+                say(Outcome::Done(&[]));
+            }
             Kind::Alone => {
                 self.result.clear();
                 self.machine.apply(at, bytes, &mut self.result);

@@ -5,7 +5,7 @@ use petasos_base::Rng;
 use super::Replica;
 use crate::core::Diverged;
 use crate::message::Message;
-use crate::{MemberId, Output, Position, Role, Settings};
+use crate::{MemberId, Membership, Output, Position, Role, Settings};
 
 pub(super) struct Election {
     /// When a replica that has not heard a leader looks for another one.
@@ -82,11 +82,7 @@ impl Replica {
         (self.election.leader, self.election.heard_us) = (None, None);
         self.tell_leader();
         let id = self.settings.id;
-        let is_voter = |id| {
-            let member = self.membership().get(id);
-            member.is_some_and(|member| member.part.is_old_voter() || member.part.is_new_voter())
-        };
-        if !is_voter(id) {
+        if !is_voter(self.membership(), id) && !self.forget_its_removal() {
             return Ok(());
         }
         self.counters.pre_votes += 1;
@@ -97,6 +93,24 @@ impl Replica {
         let last = self.core.last();
         self.say_to_all(Message::PreVote { last });
         Ok(())
+    }
+
+    /// A voter that was removed by a configuration that may not be committed could be needed by the
+    /// others, who do not have that, and do not get its vote while its log is longer than theirs: so
+    /// it forgets it (Ongaro's thesis, 4.2.2, has it stand, which the library does not).
+    ///
+    /// From that configuration on, nobody counts what this replica has: and whoever is elected
+    /// without it needs a majority of the new voters as well, who have it if it is committed.
+    fn forget_its_removal(&mut self) -> bool {
+        let (id, index) = (self.settings.id, self.configurations.latest_index());
+        let before = self.configurations.at(index.saturating_sub(1));
+        if index <= self.committed() || !before.is_joint() || !is_voter(before, id) {
+            return false;
+        }
+        self.committed_before = self.committed();
+        self.core.forget_from(index);
+        self.forget_behind(self.core.last().index);
+        true
     }
 
     fn say_to_all(&mut self, message: Message) {
@@ -210,4 +224,9 @@ impl Replica {
             self.events.push_back(Output::Leader { term: now.0, leader: now.1 });
         }
     }
+}
+
+fn is_voter(membership: &Membership, id: MemberId) -> bool {
+    let member = membership.get(id);
+    member.is_some_and(|member| member.part.is_old_voter() || member.part.is_new_voter())
 }

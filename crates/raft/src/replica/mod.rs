@@ -52,6 +52,8 @@ pub struct Replica {
     /// Messages that wait until the write of a token is durable.
     outbox: VecDeque<(u64, MemberId, Message)>,
     events: VecDeque<Output>,
+    /// What was committed when the library was told to forget entries, and with that forgot it.
+    committed_before: u64,
     /// Who led, and in which term, when that was said last.
     said: (u64, Option<MemberId>),
     now_us: u64,
@@ -138,6 +140,7 @@ impl Replica {
             leading: None,
             outbox: VecDeque::new(),
             events: VecDeque::new(),
+            committed_before: 0,
             said: (term, None),
             now_us,
             rng,
@@ -177,7 +180,7 @@ impl Replica {
     /// The last entry that is committed, and durable here: what may be applied. A leader counts
     /// itself only as far as its own writes have ended (QR5).
     pub fn committed(&self) -> u64 {
-        self.core.commit().min(self.durability.entries())
+        self.core.commit().min(self.durability.entries()).max(self.committed_before)
     }
 
     /// The configuration that counts: the latest of the log, committed or not.

@@ -87,6 +87,39 @@ fn a_member_comes_and_goes() {
     assert_eq!(group.replica(2).membership().next_id(), MemberId(3));
 }
 
+/// QR8: a leader that goes, and ceases to lead before anybody else has heard of the configuration
+/// without it, does not keep the others from going on.
+#[test]
+fn a_leader_that_goes_is_not_needed_any_more() {
+    let mut group = Group::new(2, plain);
+    group.elect(1);
+    group.beats(1, 2, |_| true);
+    let now_us = group.now_us;
+    group.replica(1).change(now_us, Change::Remove(MemberId(1)), false).unwrap();
+    group.poll(1);
+    group.deliver_one(1, 2);
+    group.deliver_one(2, 1);
+    // Now the last configuration is in its own log alone.
+    assert_eq!(group.replica(1).membership().members().len(), 1);
+    assert!(group.replica(2).membership().is_joint());
+    group.beats(1, 15, |id| id != 2);
+    assert_eq!(group.replica(1).leader(), None);
+    for _ in 0..4 {
+        for id in [1, 2] {
+            group.now_us += 300_000;
+            group.tick(id);
+            group.deliver_all();
+        }
+    }
+    group.beats(2, 1, |_| true);
+    assert_eq!(group.replica(2).leader(), Some(MemberId(2)));
+    let now_us = group.now_us;
+    let position = group.replica(2).propose(now_us, b"on").unwrap();
+    group.poll(2);
+    group.deliver_all();
+    assert_eq!(group.replica(2).committed(), position.index);
+}
+
 /// QR8: whoever would remain has to be heard, unless it is forced.
 #[test]
 fn a_change_that_would_leave_no_majority_is_refused() {
