@@ -97,6 +97,14 @@ impl Peer {
         }
     }
 
+    /// A snapshot was sent to it, or could not be: it is asked what it has at the next beat.
+    pub(crate) fn snapshot_sent(&mut self, begin: u64) {
+        if self.mode == Mode::Snapshot {
+            self.restart(begin + 1);
+            self.asked();
+        }
+    }
+
     /// Its log ends with `end`, and what follows that was lost, or overtaken: it is sent again, once
     /// for all that is on its way.
     pub(crate) fn fill_gap(&mut self, end: u64) {

@@ -220,6 +220,10 @@ impl<F: Files> Log for DiskLog<F> {
         }
     }
 
+    fn can_fetch(&self) -> bool {
+        true
+    }
+
     fn fetch(&mut self, to: MemberId, index: u64) {
         self.reads_begun += 1;
         let token = OWN + self.reads_begun;

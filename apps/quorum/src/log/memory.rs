@@ -22,6 +22,10 @@ impl Log for MemoryLog {
         });
     }
 
+    fn can_fetch(&self) -> bool {
+        false
+    }
+
     /// What is not in the replica's memory is nowhere: the follower gets a snapshot.
     fn fetch(&mut self, to: MemberId, _: u64) {
         self.ended.push_back(Ended::Fetched(to, Vec::new()));

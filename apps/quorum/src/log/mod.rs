@@ -32,6 +32,9 @@ pub trait Log {
     /// Begins a write. Entries are the replica's, as they are now.
     fn write(&mut self, write: Write, replica: &Replica);
 
+    /// Whether entries can be read again. If not, the replica keeps all that its log has.
+    fn can_fetch(&self) -> bool;
+
     /// Begins to read entries from `index` on, for a follower.
     fn fetch(&mut self, to: MemberId, index: u64);
 

@@ -18,7 +18,9 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
         while self.state.applied() < committed && bytes < TURN_BYTES {
             bytes += self.apply_next();
         }
-        self.replica.release(self.state.applied());
+        if self.log.can_fetch() {
+            self.replica.release(self.state.applied());
+        }
     }
 
     /// Applies the next entry, and says how many bytes it had.

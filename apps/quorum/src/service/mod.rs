@@ -308,20 +308,24 @@ fn end_turn<M: StateMachine + Send + 'static, L: Log + 'static>(
 impl<M: StateMachine + Send + 'static, L: Log + 'static> Server<M, L> {
     fn act(&mut self, cx: &mut Context<Server<M, L>>) {
         let Server { member, links, pieces, ended, .. } = self;
+        let mut unsent = Vec::new();
         member.act(|action, bytes| match action {
             Action::Answer(handle) => cx.respond_with(handle, bytes),
             Action::Send(to) => links.send(cx, to, bytes, REPLICATE, replicated),
             Action::Failed(error) => drop(ended.get_or_insert(error.into())),
             Action::Piece { to, id, at } => {
-                pieces.retain(|(of, _)| *of != to);
-                pieces.push((to, id));
                 let write = |frame: &mut Vec<u8>| push_piece(frame, id, at, bytes);
-                if !links.ask(cx, to, write, PIECE, piece_answered) {
-                    // The transfer ends when its time is up, and the replica asks again.
-                    links.lost += 1;
+                match links.ask(cx, to, write, PIECE, piece_answered) {
+                    true => pieces.push((to, id)),
+                    false => unsent.push((to, id)),
                 }
             }
         });
+        let now_us = microseconds(cx.now());
+        // The transfer begins anew when the replica asks for it again.
+        for (to, id) in unsent {
+            member.piece_answered(now_us, to, id, None);
+        }
     }
 }
 

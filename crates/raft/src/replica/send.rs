@@ -133,11 +133,7 @@ impl Replica {
     pub fn snapshot_sent(&mut self, now_us: u64, to: MemberId) {
         self.now_us = now_us;
         let begin = self.core.begin().index;
-        self.with_peer(to, |peer| {
-            if peer.mode == Mode::Snapshot {
-                peer.probe(begin);
-            }
-        });
+        self.with_peer(to, |peer| peer.snapshot_sent(begin));
     }
 }
 
