@@ -8,8 +8,8 @@
 //! - [`Committer`]: the same with a thread: group commit.
 //! - [`SnapshotWriter`], [`SnapshotReader`], [`Receipt`]: snapshots, beside it.
 //! - [`verify`]: what a directory has, for operators.
-//! - [`Files`]: what it asks of a file system; [`SystemFiles`] is the system's, [`MemoryFiles`] ends
-//!   with the process, and `petasos-sim` has one with faults.
+//! - [`Files`]: what it asks of a file system; [`SystemFiles`] is the system's, [`MemoryFiles`]
+//!   ends with the process, and `petasos-sim` has one with faults.
 //!
 //! Boundary rule: it does not know what records, terms and states mean, and not who reads them.
 

@@ -105,8 +105,8 @@ impl Peer {
         }
     }
 
-    /// Its log ends with `end`, and what follows that was lost, or overtaken: it is sent again, once
-    /// for all that is on its way.
+    /// Its log ends with `end`, and what follows that was lost, or overtaken: it is sent again,
+    /// once for all that is on its way.
     pub(crate) fn fill_gap(&mut self, end: u64) {
         if self.mode == Mode::Streaming && end + 1 < self.next {
             self.restart(end.max(self.acked) + 1);

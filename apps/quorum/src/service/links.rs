@@ -1,8 +1,8 @@
 //! Ways to other members: sessions to them, and requests of theirs that can carry an answer.
 //!
 //! A message goes as the response to a request of its addressee, if there is one, so that what a
-//! leader asks and a follower answers is one call. Otherwise it is a call of its own. Messages may be
-//! lost: the replicas see to that.
+//! leader asks and a follower answers is one call. Otherwise it is a call of its own. Messages may
+//! be lost: the replicas see to that.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,7 +1,7 @@
 //! A member as a server: its endpoint's methods, and its calls to other members.
 //!
-//! The raw interface. Clients call methods 1 to 5, with [`Command`](crate::state::Command)s, queries
-//! and [`Admin`](crate::member::Admin) requests; responses are [`Reply`]s, and JSON of
+//! The raw interface. Clients call methods 1 to 5, with [`Command`](crate::state::Command)s,
+//! queries and [`Admin`](crate::member::Admin) requests; responses are [`Reply`]s, and JSON of
 //! [`MemberStatus`]. Members call 16 and 17.
 
 mod frame;

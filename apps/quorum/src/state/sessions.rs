@@ -9,7 +9,7 @@ use crate::bytes::{Bytes, push_long, push_numbers, push_u64};
 pub const SESSIONS_MAX: usize = 65_536;
 /// The most commands of a session whose results its client has not said it has.
 pub const OPEN_MAX: u64 = 64;
-/// The most bytes of all results that are kept.
+/// No further result is made once so many bytes of results are kept.
 pub const RESULTS_BYTES_MAX: usize = 64 << 20;
 /// The shortest and the longest time to live of a session, in milliseconds.
 pub const TTL_MS: std::ops::RangeInclusive<u64> = 1_000..=86_400_000;
@@ -62,7 +62,7 @@ impl Sessions {
             return false;
         }
         let ttl_ms = ttl_ms.clamp(*TTL_MS.start(), *TTL_MS.end());
-        let expires_ms = now_ms + ttl_ms;
+        let expires_ms = now_ms.saturating_add(ttl_ms);
         let session = Session { ttl_ms, expires_ms, lowest: 1, results: BTreeMap::new() };
         self.sessions.insert(number, Arc::new(session));
         self.expiries.insert((expires_ms, number));
@@ -73,7 +73,7 @@ impl Sessions {
     pub fn close(&mut self, number: u64) -> bool {
         let Some(session) = self.sessions.remove(&number) else { return false };
         self.expiries.remove(&(session.expires_ms, number));
-        self.results_bytes -= session.results.values().map(counted).sum::<usize>();
+        self.results_bytes -= session.results.values().map(|result| counted(result)).sum::<usize>();
         true
     }
 
@@ -89,7 +89,7 @@ impl Sessions {
     /// A session's client is there. Whether there is such a session.
     pub fn touch(&mut self, number: u64, now_ms: u64) -> bool {
         let Some(session) = self.sessions.get_mut(&number) else { return false };
-        let expires_ms = now_ms + session.ttl_ms;
+        let expires_ms = now_ms.saturating_add(session.ttl_ms);
         // Within a millisecond nothing changes, and nothing shared is copied.
         if session.expires_ms != expires_ms {
             self.expiries.remove(&(session.expires_ms, number));
@@ -122,7 +122,7 @@ impl Sessions {
             let session = Arc::make_mut(session);
             let kept = session.results.split_off(&lowest);
             let gone = std::mem::replace(&mut session.results, kept);
-            self.results_bytes -= gone.values().map(counted).sum::<usize>();
+            self.results_bytes -= gone.values().map(|result| counted(result)).sum::<usize>();
             session.lowest = lowest;
         }
         self.results_bytes
@@ -156,6 +156,8 @@ impl Sessions {
         let mut session = Session { ttl_ms, expires_ms, lowest, results: BTreeMap::new() };
         while !bytes.is_empty() {
             let (number, result) = (bytes.u64()?, bytes.long()?);
+            let is_open = number.checked_sub(lowest).is_some_and(|ahead| ahead < OPEN_MAX);
+            (is_open && self.results_bytes < RESULTS_BYTES_MAX).then_some(())?;
             self.results_bytes += RESULT_OVERHEAD_BYTES + result.len();
             session.results.insert(number, result.to_vec()).is_none().then_some(())?;
         }
@@ -166,7 +168,7 @@ impl Sessions {
     }
 }
 
-fn counted(result: &Vec<u8>) -> usize {
+fn counted(result: &[u8]) -> usize {
     RESULT_OVERHEAD_BYTES + result.len()
 }
 
@@ -224,6 +226,8 @@ mod tests {
         assert_eq!(sessions.look_up(5, 1, 1, 23_999), Known::NoSession);
         assert_eq!((sessions.len(), sessions.expiries.len()), (0, 0));
         assert!(!sessions.touch(5, 24_000));
+        // A clock that is beyond all bounds ends nothing early.
+        assert!(sessions.open(6, 10_000, u64::MAX - 5) && sessions.touch(6, u64::MAX - 1));
     }
 
     #[test]
@@ -237,6 +241,12 @@ mod tests {
         assert_eq!(loaded.load(&record), Some(()));
         assert_eq!(loaded, sessions);
         assert_eq!(loaded.load(&record), None, "twice");
+        // A result that the client has, or could not have asked for.
+        for number in [0, 1 + OPEN_MAX] {
+            let mut changed = record.clone();
+            changed[32..40].copy_from_slice(&u64::to_le_bytes(number));
+            assert_eq!(Sessions::default().load(&changed), None, "{number}");
+        }
         let cut = |length: usize| Sessions::default().load(&record[..length]);
         // A session with fewer results is one, too.
         let whole = [32, 32 + 8 + 4 + 3];

@@ -88,7 +88,8 @@ impl<M: StateMachine> Loading<M> {
         let mut bytes = Bytes::new(&rest);
         let mut left = rest.len();
         while let Some(record) = bytes.long() {
-            self.record(record).ok_or(Malformed)?;
+            let fits = record.len() <= RECORD_BYTES_MAX;
+            fits.then(|| self.record(record)).flatten().ok_or(Malformed)?;
             left -= 4 + record.len();
         }
         rest.drain(..rest.len() - left);

@@ -34,8 +34,8 @@ struct Stored {
 struct Frozen {
     /// Up to here it is written, all of it if there is no key.
     done: Option<Key>,
-    /// What was there when it began, of keys that have changed since and are not written yet. It
-    /// has at most as many items as the table had.
+    /// What was there when it began, of keys that have changed since and are not written yet: of
+    /// each item that the table had then, and of each that it has now, once at most.
     before: BTreeMap<Key, Option<Arc<Stored>>>,
     epoch: Option<u64>,
 }
@@ -119,6 +119,12 @@ impl Table {
         self.save(key);
         let old = self.items.remove(key);
         self.forget(key, old.as_deref());
+        // A key that came and went while the snapshot is written is as if it had never been.
+        if let Some(frozen) = &mut self.frozen
+            && frozen.before.get(key).is_some_and(Option::is_none)
+        {
+            frozen.before.remove(key);
+        }
     }
 
     fn forget(&mut self, key: &[u8], old: Option<&Stored>) {
@@ -252,16 +258,15 @@ impl StateMachine for Table {
             Query::Range { from, until, limit } => (full_key(0, from), full_key(0, until), limit),
         };
         let begin = answer.len();
-        let mut count = 0;
         // A range that ends before it begins has nothing.
         let end = Bound::Excluded(from.clone().max(until));
-        for (key, stored) in self.items.range((Bound::Included(from), end)) {
+        let items = self.items.range((Bound::Included(from), end));
+        for (count, (key, stored)) in (0..).zip(items) {
             if count == limit || answer.len() - begin >= ANSWER_BYTES {
                 answer.push(1);
                 return Ok(());
             }
             push_item(answer, &key[4..], &stored.value, stored.stamp);
-            count += 1;
         }
         answer.push(0);
         Ok(())
@@ -334,5 +339,35 @@ impl Table {
         let is_next = key.len() > 4 && last.is_none_or(|(last, _)| *last < key);
         let fits = value.len() <= VALUE_BYTES_MAX && self.fits(&key, None, value.len());
         (is_next && fits).then(|| self.put(key, Stored { stamp, value: value.to_vec() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a snapshot keeps beside the table is bounded by the table, whatever comes and goes.
+    #[test]
+    fn keys_that_come_and_go_beside_a_snapshot_are_not_kept() {
+        let mut table = Table::new(10_000);
+        let perform = |table: &mut Table, index: u64, operation, key: u64| {
+            let at = At { index, position: 0, time_ms: 0 };
+            let key = key.to_le_bytes();
+            table.perform(at, &TableCommand::new(operation, &key, &[])).status
+        };
+        assert_eq!(perform(&mut table, 1, Operation::Put, 0), TableStatus::Done);
+        table.freeze();
+        for key in 0..5_000 {
+            assert_eq!(perform(&mut table, 2, Operation::Put, key), TableStatus::Done);
+            assert_eq!(perform(&mut table, 3, Operation::Delete, key), TableStatus::Done);
+        }
+        assert_eq!(table.frozen.as_ref().map(|frozen| frozen.before.len()), Some(1));
+        let mut record = Vec::new();
+        let mut records = 0;
+        while table.frozen(&mut record) {
+            records += 1;
+            record.clear();
+        }
+        assert_eq!(records, 2, "the epoch, and the item that was there");
     }
 }

@@ -105,8 +105,8 @@ impl Recording {
     }
 }
 
-/// Clients write and read while `disturb` does what it does; what they have seen is judged. How many
-/// commands have ended.
+/// Clients write and read while `disturb` does what it does; what they have seen is judged. How
+/// many commands have ended.
 fn judged(group: &mut Group, timeout: Duration, disturb: impl FnOnce(&mut Group)) -> u64 {
     let (clock, is_over) = (SystemClock::default(), AtomicBool::new(false));
     let members = group.addresses();

@@ -29,6 +29,19 @@ fn items(table: &Table, query: &Query<'_>) -> Vec<(Vec<u8>, Vec<u8>, u64)> {
     items.into_iter().map(|item| (item.key, item.value, item.stamp)).collect()
 }
 
+/// Any operation, with the value, or what it has in its place.
+fn any_operation(rng: &mut Rng, value: Vec<u8>) -> (Operation, Vec<u8>) {
+    use Operation::{Add, Append, Delete, DeleteIf, Put, PutIf};
+    let all = [Put, Put, Delete, PutIf, DeleteIf, Append, Add];
+    let operation = all[usize::try_from(rng.below(7)).unwrap()];
+    let value = match operation {
+        Add => rng.below(1000).to_le_bytes().to_vec(),
+        Delete | DeleteIf => Vec::new(),
+        _ => value,
+    };
+    (operation, value)
+}
+
 /// Any commands do what they do to a map; what does not fit is refused, and changes nothing.
 #[test]
 fn commands_do_what_they_do_to_a_map() {
@@ -38,19 +51,13 @@ fn commands_do_what_they_do_to_a_map() {
     let mut statuses = BTreeMap::new();
     for index in 1..30_000 {
         let key = vec![b'k', rng.below(40) as u8];
-        let length = if rng.chance(0.1) { 600 } else { rng.below(20) };
-        let value = vec![index as u8; usize::try_from(length).unwrap()];
+        let length = if rng.chance(0.1) { 600 } else { rng.below(20) as usize };
+        let value = vec![index as u8; length];
         let mine = model.get(&key).cloned();
         let stamp = mine.as_ref().map_or(0, |(_, stamp)| *stamp);
         let guess = if rng.chance(0.7) { stamp } else { rng.below(9) };
-        use Operation::{Add, Append, Delete, DeleteIf, Put, PutIf};
-        let all = [Put, Put, Delete, PutIf, DeleteIf, Append, Add];
-        let operation = all[usize::try_from(rng.below(7)).unwrap()];
-        let value = match operation {
-            Add => rng.below(1000).to_le_bytes().to_vec(),
-            Delete | DeleteIf => Vec::new(),
-            _ => value,
-        };
+        use Operation::{Add, Append, Delete, DeleteIf, PutIf};
+        let (operation, value) = any_operation(&mut rng, value);
         let is_compared = matches!(operation, PutIf | DeleteIf);
         let compared = if is_compared { guess } else { 0 };
         let command =
@@ -61,7 +68,6 @@ fn commands_do_what_they_do_to_a_map() {
         if result.status != TableStatus::Done {
             assert_eq!(table.digest(), digest, "what is refused changes nothing");
         }
-        let number = index << 16 | 3;
         let old = mine.map(|(value, _)| value).unwrap_or_default();
         let new = match operation {
             _ if is_compared && guess != stamp => {
@@ -93,7 +99,7 @@ fn commands_do_what_they_do_to_a_map() {
             continue;
         }
         assert_eq!(result.status, TableStatus::Done);
-        model.insert(key.clone(), (new, number));
+        model.insert(key.clone(), (new, index << 16 | 3));
         let (value, stamp) = model[&key].clone();
         assert_eq!(items(&table, &Query::Get(&key)), [(key, value, stamp)]);
     }

@@ -96,8 +96,8 @@ impl Replica {
     }
 
     /// A voter that was removed by a configuration that may not be committed could be needed by the
-    /// others, who do not have that, and do not get its vote while its log is longer than theirs: so
-    /// it forgets it (Ongaro's thesis, 4.2.2, has it stand, which the library does not).
+    /// others, who do not have that, and do not get its vote while its log is longer than theirs:
+    /// so it forgets it (Ongaro's thesis, 4.2.2, has it stand, which the library does not).
     ///
     /// From that configuration on, nobody counts what this replica has: and whoever is elected
     /// without it needs a majority of the new voters as well, who have it if it is committed.
