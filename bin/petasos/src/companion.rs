@@ -1,4 +1,5 @@
-//! Programs of their own that commands run: `petasos-bench`, `petasos-dashboard` and `petasos-kv`.
+//! Programs of their own that commands run: `petasos-bench`, `petasos-dashboard`, `petasos-kv` and
+//! `petasos-quorum`.
 //! Whoever builds `petasos` does not build what only these need.
 
 use std::ffi::OsString;
@@ -61,6 +62,17 @@ pub const KV: Companion = Companion {
     profile: "release",
     may_be_everyday: true,
     install: "cargo install --profile production --path bin/petasos-kv",
+};
+
+/// What `petasos quorum` runs.
+pub const QUORUM: Companion = Companion {
+    program: "petasos-quorum",
+    package: "petasos-quorum-program",
+    what: "the replicated table",
+    manifest: "bin/petasos-quorum/Cargo.toml",
+    profile: "release",
+    may_be_everyday: true,
+    install: "cargo install --profile production --path bin/petasos-quorum",
 };
 
 /// The arguments for the program, including `--help`.

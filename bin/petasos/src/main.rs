@@ -1,5 +1,5 @@
 //! The command line: `serve`, `call`, `list`, `describe`, `health`, `raw`, `demo`, `bench`,
-//! `simulate`, `check`, `load`, `doctor`, `kv`, `ctl`, `top` and `dashboard`.
+//! `simulate`, `check`, `load`, `doctor`, `kv`, `quorum`, `ctl`, `top` and `dashboard`.
 //!
 //! Exit status: 0 if the command succeeded, 1 if it failed (one line on standard error says why and
 //! what to do), 2 if the command line is invalid; 64 and above for the statuses of typed calls.
@@ -53,6 +53,8 @@ enum Command {
     Dashboard(companion::CompanionArgs),
     /// Serve keys and values in memory, and ask such a server.
     Kv(companion::CompanionArgs),
+    /// Run a member of a group that keeps a table on several hosts, and ask such a group.
+    Quorum(companion::CompanionArgs),
     /// Call the demonstration services of `serve`, or any method by its number, with plain bytes.
     Raw(call::CallArgs),
     /// Store a text in another process line by line, read it back, check every byte, and measure.
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::Top(args) => return ctl::run_top(&args),
         Command::Dashboard(args) => companion::DASHBOARD.run(&args),
         Command::Kv(args) => companion::KV.run(&args),
+        Command::Quorum(args) => companion::QUORUM.run(&args),
         Command::Raw(args) => call::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Simulate(command) => simulate::run(&command),

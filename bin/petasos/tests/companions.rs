@@ -1,5 +1,5 @@
-//! `petasos bench`, `petasos dashboard` and `petasos kv`: each finds a program of its own, and
-//! hands everything to it.
+//! `petasos bench`, `petasos dashboard`, `petasos kv` and `petasos quorum`: each finds a program of
+//! its own, and hands everything to it.
 
 mod support;
 
@@ -25,10 +25,11 @@ fn run(folder: &Folder, args: &[&str]) -> Output {
 }
 
 /// The commands, their programs, and how these are installed.
-const COMPANIONS: [(&str, &str, &str); 3] = [
+const COMPANIONS: [(&str, &str, &str); 4] = [
     ("bench", "petasos-bench", "cargo install --profile production --path bin/petasos-bench"),
     ("dashboard", "petasos-dashboard", "cargo install --path bin/petasos-dashboard"),
     ("kv", "petasos-kv", "cargo install --profile production --path bin/petasos-kv"),
+    ("quorum", "petasos-quorum", "cargo install --profile production --path bin/petasos-quorum"),
 ];
 
 #[test]

@@ -12,9 +12,10 @@ use super::process::is_program;
 use super::usage;
 
 /// Packages whose program has another name.
-const RENAMED: [(&str, &str); 3] = [
+const RENAMED: [(&str, &str); 4] = [
     ("petasos-cli", "petasos"),
     ("petasos-kv-program", "petasos-kv"),
+    ("petasos-quorum-program", "petasos-quorum"),
     ("petasos-router-program", "petasos-router"),
 ];
 

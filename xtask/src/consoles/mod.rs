@@ -103,7 +103,7 @@ fn build_programs(root: &Path) -> Result<PathBuf, String> {
 /// itself. They have just been built together, in any order.
 fn level_ages(programs: &Path) -> io::Result<()> {
     let modified = programs.join("petasos").metadata()?.modified()?;
-    for program in ["petasos-bench", "petasos-dashboard", "petasos-kv"] {
+    for program in ["petasos-bench", "petasos-dashboard", "petasos-kv", "petasos-quorum"] {
         let companion = fs::File::options().append(true).open(programs.join(program))?;
         companion.set_modified(modified)?;
     }

@@ -143,6 +143,17 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
         self.replica.disconnected(now_us, member);
     }
 
+    /// The member is about to end: if it leads, it hands over to the voter that has the most (QR7).
+    pub fn leave(&mut self, now_us: u64) {
+        self.now_us = now_us;
+        self.propose_batch();
+        let mut followers = self.replica.status().followers;
+        followers.sort_unstable_by_key(|(_, acknowledged)| *acknowledged);
+        let is_done = |id: &MemberId| self.replica.hand_over(now_us, *id).is_ok();
+        // Learners are refused. Without another voter, nobody can lead.
+        let _ = followers.iter().rev().map(|(id, _)| *id).find(is_done);
+    }
+
     /// When the next turn is due if nothing comes, in microseconds.
     pub fn next_turn_us(&self) -> u64 {
         let tick_us = self.replica.next_tick_us().min(self.next_entry_us());

@@ -19,7 +19,7 @@ use petasos_raft::{Diverged, MemberId, Refused};
 
 use self::frame::{Speaker, push_piece, read_piece};
 use self::links::Links;
-pub use self::status::{Counts, ListedMember, MemberStatus};
+pub use self::status::{Charter, Counts, ListedMember, MemberStatus};
 use crate::log::Log;
 use crate::machine::StateMachine;
 use crate::member::{Action, Freshness, Member};
@@ -54,7 +54,7 @@ pub enum Ended {
 /// The state of a member's endpoint.
 pub struct Server<M, L> {
     member: Member<M, L, RequestHandle>,
-    group: u128,
+    group: (u128, Charter),
     links: Links,
     clock: Clock,
     /// The configuration that the links are of.
@@ -86,7 +86,8 @@ impl<M: StateMachine + Send + 'static, L: Log + 'static> Server<M, L> {
     /// The system's, if it has no descriptor for the loop's mailbox.
     pub fn open(
         member: Member<M, L, RequestHandle>,
-        (group, incarnation): (u128, u128),
+        group: (u128, Charter),
+        incarnation: u128,
         config: EndpointConfig,
         io: impl Into<Backend>,
         clock: Clock,
@@ -119,6 +120,11 @@ impl<M: StateMachine + Send + 'static, L: Log + 'static> Server<M, L> {
         Ok(endpoint)
     }
 
+    /// The process is about to end: if the member leads, it hands over (QR7).
+    pub fn leave(&mut self) {
+        self.member.leave(microseconds(self.clock.now()));
+    }
+
     /// The member.
     pub fn member(&self) -> &Member<M, L, RequestHandle> {
         &self.member
@@ -135,12 +141,12 @@ impl<M: StateMachine + Send + 'static, L: Log + 'static> Server<M, L> {
 /// Why it ends.
 pub fn run<M: StateMachine + Send + 'static, L: Log + 'static>(
     endpoint: &mut Endpoint<Server<M, L>>,
-    mut is_over: impl FnMut(&Server<M, L>) -> bool,
+    mut is_over: impl FnMut(&mut Server<M, L>, Time) -> bool,
 ) -> Result<(), Ended> {
     let mut over = false;
     while !over {
-        endpoint.run(|server, _| {
-            over = is_over(server);
+        endpoint.run(|server, cx| {
+            over = is_over(server, cx.now());
             over || server.ended.is_some() || server.links.has_chores()
         });
         if let Some(ended) = endpoint.state_mut().ended.take() {

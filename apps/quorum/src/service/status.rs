@@ -9,12 +9,24 @@ use crate::log::Log;
 use crate::machine::StateMachine;
 use crate::member::Member;
 
+/// What all members of a group have to agree on, as it was said when the group was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charter {
+    /// What the machine may hold, in bytes as it counts them: it is full for all at once.
+    pub bytes_max: u64,
+    /// Whether reads are answered by lease, and by how many thousandths clocks may run apart for
+    /// that (QR15).
+    pub lease_drift: Option<u64>,
+}
+
 /// A member's status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemberStatus {
     /// The group, 32 hexadecimal digits.
     pub group: String,
+    /// What its members agree on.
+    pub charter: Charter,
     /// Its number.
     pub member: u64,
     /// `leader`, `follower` or `candidate`.
@@ -92,7 +104,7 @@ pub struct Counts {
 
 pub(super) fn of<M: StateMachine + Send + 'static, L: Log>(
     member: &Member<M, L, RequestHandle>,
-    group: u128,
+    (group, charter): (u128, Charter),
     (impostors, lost): (u64, u64),
 ) -> MemberStatus {
     let (replica, state) = (member.replica(), member.state());
@@ -108,6 +120,7 @@ pub(super) fn of<M: StateMachine + Send + 'static, L: Log>(
     let (counted, counters) = (member.counters(), status.counters);
     MemberStatus {
         group: format!("{group:032x}"),
+        charter,
         member: replica.id().0,
         role: role(status.role).to_owned(),
         term: status.term,

@@ -15,7 +15,7 @@ use petasos_quorum::client::{Answers, Client};
 use petasos_quorum::contact::Contact;
 use petasos_quorum::log::{DiskLog, Log, MemoryLog};
 use petasos_quorum::member::{Member, MemberConfig, Parts, read_state};
-use petasos_quorum::service::{Ended, MemberStatus, Server, Waker, run};
+use petasos_quorum::service::{Charter, Ended, MemberStatus, Server, Waker, run};
 use petasos_quorum::state::Replicated;
 use petasos_quorum::table::Table;
 use petasos_raft::{Entry, Kind, MemberId, Membership, Position, Restored, Settings};
@@ -317,6 +317,7 @@ fn live<L: Log + 'static, F: Files, N: Fn() -> Table + Send + 'static>(
     ready: &mpsc::Sender<Notifier>,
     over: &AtomicBool,
 ) -> Result<(), Ended> {
+    let charter = Charter { bytes_max: TABLE_BYTES as u64, lease_drift: settings.lease_drift };
     let listen = Some(contact.address);
     let node = Node::start(NodeConfig { listen, ..NodeConfig::default() }).unwrap();
     let wake = waker.clone();
@@ -324,9 +325,17 @@ fn live<L: Log + 'static, F: Files, N: Fn() -> Table + Send + 'static>(
     let member = Member::new(member_config(settings), parts, now_us(), seed, move || wake.wake());
     let io = udp(contact.address.ip());
     let config = EndpointConfig::default();
-    let opened = Server::open(member.unwrap(), group, config, io, Clock::system(), &waker);
+    let opened = Server::open(
+        member.unwrap(),
+        (group.0, charter),
+        group.1,
+        config,
+        io,
+        Clock::system(),
+        &waker,
+    );
     let mut endpoint = opened.unwrap();
     endpoint.attach(&node).unwrap();
     ready.send(endpoint.notifier().unwrap()).unwrap();
-    run(&mut endpoint, |_| over.load(Ordering::Acquire))
+    run(&mut endpoint, |_, _| over.load(Ordering::Acquire))
 }
