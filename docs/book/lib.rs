@@ -70,7 +70,7 @@ macro_rules! chapters {
 chapters! {
     introduction getting_started messages calls streams servers channels retries interceptors
     runtimes grpc security evolution compression tools languages performance
-    comparison load router operating_routers simulation redis kv histories
+    comparison load router operating_routers simulation redis kv quorum histories
     operations managed operating policies plugins tonic examples
     glossary
 }

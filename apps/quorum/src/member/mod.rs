@@ -1,4 +1,4 @@
-//! A member: a replica, its log, the state, and clients that wait (QR3, QR4).
+//! A member: a replica, its log, the state, and clients that wait (QR1, QR2, QR3, QR4).
 //!
 //! It has no sockets and no clock: whoever drives it says what time it is and what has come, ends
 //! each turn with [`Member::end_turn`], and does what [`Member::act`] gives it. All commands of a
