@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_petasos-quorum");
 
@@ -203,4 +206,75 @@ fn a_group_in_memory_says_what_is_wrong() {
     let late = complaint(&["put", &both, "colour", "late", "--timeout", "1500"]);
     assert!(late.contains("not known") || late.contains("nothing was done"), "{late}");
     drop(one);
+}
+
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// The options of a process called `name`, at `address`, whose files are in `folder`.
+    fn options(&self, folder: &Path, name: &str, address: &str) -> Vec<String> {
+        let mut params = CertificateParams::default();
+        let (ip, _) = address.rsplit_once(':').unwrap();
+        let ip: IpAddr = ip.parse().unwrap();
+        params.subject_alt_names =
+            vec![SanType::DnsName(name.try_into().unwrap()), SanType::IpAddress(ip)];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        let files = [
+            ("--tls-cert", certificate.pem()),
+            ("--tls-key", key.serialize_pem()),
+            ("--tls-ca", self.0.pem()),
+        ];
+        let option = |(option, pem): (&str, String)| {
+            let path = folder.join(format!("{name}{option}"));
+            std::fs::write(&path, pem).unwrap();
+            [option.to_owned(), path.display().to_string()]
+        };
+        files.into_iter().flat_map(option).collect()
+    }
+}
+
+fn with<'a>(words: &[&'a str], options: &'a [String]) -> Vec<&'a str> {
+    words.iter().copied().chain(options.iter().map(String::as_str)).collect()
+}
+
+/// Members call each other over TLS, and nobody who is not on their lists.
+#[test]
+fn over_tls_members_and_clients_are_those_that_are_allowed() {
+    let (folder, authority) = (folder("tls"), Authority::new());
+    let addresses = [address(3, 1), address(3, 2)];
+    let both = addresses.join(",");
+    let udp = ["--transport", "udp"];
+    let options = |name: &str, address: &str| {
+        let own = authority.options(&folder, name, address);
+        let listed = ["--allow", "one.test", "--allow", "two.test", "--allow", "client.test"];
+        [own, listed.map(str::to_owned).to_vec()].concat()
+    };
+    let first = options("one.test", &addresses[0]);
+    let first_words = ["--in-memory", "--init", "--listen", &addresses[0]];
+    let _one = Member::start(&with(&[&first_words[..], &udp].concat(), &first));
+    let second = options("two.test", &addresses[1]);
+    let second_words = ["--in-memory", "--join", &addresses[0], "--listen", &addresses[1]];
+    let _two = Member::start(&with(&[&second_words[..], &udp].concat(), &second));
+    let client = authority.options(&folder, "client.test", &addresses[0]);
+    let has_joined = |_: &usize| {
+        std::thread::sleep(Duration::from_millis(100));
+        let output = ask(&with(&["status", &both, "--transport", "udp"], &client));
+        voters(&String::from_utf8(output.stdout).unwrap()) == 2
+    };
+    assert!((0..300).find(has_joined).is_some(), "the second one votes");
+    answer(&with(&["put", &both, "colour", "blue", "--transport", "udp"], &client));
+    let get = ["get", &both, "colour", "--transport", "udp", "--timeout", "1500"];
+    assert_eq!(answer(&with(&get, &client)), "blue\n");
+    let stranger = authority.options(&folder, "other.test", &addresses[0]);
+    for options in [&stranger, &Vec::new()] {
+        let said = complaint(&with(&get, options));
+        assert!(said.contains("nothing was done"), "{said}");
+    }
 }
