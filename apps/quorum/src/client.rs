@@ -255,9 +255,6 @@ impl Client {
                 Attempt::Answered(Status::Done, done) => return Ok(done),
                 Attempt::Answered(Status::NotLeader, done) => self.follow(&done.bytes),
                 Attempt::Answered(Status::Busy, _) => self.pause(until),
-                Attempt::Answered(Status::NoSession | Status::Contradiction, _) if may_be_done => {
-                    return Err(ClientError::Unknown);
-                }
                 Attempt::Answered(Status::Refused, done) => {
                     let why = String::from_utf8_lossy(&done.bytes).into_owned();
                     return Err(ClientError::NotAllowed(why));
@@ -269,6 +266,11 @@ impl Client {
                     }
                     self.ask_another(until);
                 }
+                // An earlier attempt may have been taken, and then has its result soon.
+                Attempt::Answered(Status::Full | Status::NoRoom, _) if may_be_done => {
+                    self.pause(until);
+                }
+                Attempt::Answered(_, _) if may_be_done => return Err(ClientError::Unknown),
                 Attempt::Answered(status, _) => return Err(ClientError::Refused(status)),
                 Attempt::NotSent => self.ask_another(until),
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use petasos_quorum::client::ClientError;
+use petasos_quorum::client::{Client, ClientError};
 use petasos_quorum::member::{Admin, Freshness};
 use petasos_raft::MemberId;
 
@@ -48,6 +48,20 @@ fn without_a_majority_nothing_is_acknowledged() {
     assert_eq!(later, Err(ClientError::Unavailable));
 }
 
+/// Asks until it is done: on a busy host, a leader may fall silent for long enough to lose its
+/// place, and then nobody knows whether it was.
+fn insist(client: &mut Client, admin: &Admin) -> u64 {
+    for _ in 0..100 {
+        match client.admin(admin) {
+            Ok(number) => return number,
+            Err(ClientError::NotAllowed(why)) if why.contains("voter already") => return 0,
+            Err(ClientError::NotAllowed(why)) if why.contains("no such member") => return 0,
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
+    panic!("{admin:?} is not done");
+}
+
 /// QR8, QR21: members join a group that has forgotten how it began, by a snapshot, vote, and go.
 fn joins_and_goes(mut group: Group) {
     let mut connected = group.client();
@@ -61,19 +75,19 @@ fn joins_and_goes(mut group: Group) {
     group.await_status(leader, |status| status.counts.snapshots >= 2);
     let mut new = 0;
     for _ in 0..2 {
-        new = group.join(|contact| client.admin(&Admin::Add(contact)).unwrap());
+        new = group.join(|contact| insist(client, &Admin::Add(contact)));
         let status = group.await_status(leader, |_| true);
         let applied = status.applied;
         group.await_status(new, |status| status.applied >= applied);
-        client.admin(&Admin::Promote(MemberId(new))).unwrap();
+        insist(client, &Admin::Promote(MemberId(new)));
     }
     let status = group.await_status(new, |status| status.members.len() == 5);
     assert!(status.counts.installed > 0, "{status:?}");
     // The new ones can lead, and the old ones go.
-    client.admin(&Admin::HandOver(MemberId(new))).unwrap();
+    insist(client, &Admin::HandOver(MemberId(new)));
     group.await_status(new, |status| status.role == "leader");
     for member in 1..=3 {
-        client.admin(&Admin::Remove { member: MemberId(member), forced: false }).unwrap();
+        insist(client, &Admin::Remove { member: MemberId(member), forced: false });
         group.stop(member);
         put(client, b"after", &[u8::try_from(member).unwrap()]).unwrap();
     }
@@ -86,11 +100,7 @@ fn joins_and_goes(mut group: Group) {
 }
 
 /// QR23: what all members have at the same entry.
-fn digests(
-    client: &mut petasos_quorum::client::Client,
-    group: &Group,
-    members: &[u64],
-) -> Vec<u128> {
+fn digests(client: &mut Client, group: &Group, members: &[u64]) -> Vec<u128> {
     let index = client.mark().unwrap();
     let digest = |member: &u64| {
         group.await_status(*member, |status| status.applied >= index);

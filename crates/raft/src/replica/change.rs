@@ -21,7 +21,10 @@ impl Replica {
         self.now_us = now_us;
         let membership = self.changed(change)?;
         if !is_forced && !membership.settled().has_majority(|member| self.hears(member)) {
-            return Err(NotChanged::NoMajority);
+            // Who has not led for long may not have heard all who are there.
+            let since_us = self.leading.as_ref().map_or(0, |leading| leading.since_us);
+            let is_new = now_us < since_us + self.settings.election_us;
+            return Err(if is_new { NotChanged::InProgress } else { NotChanged::NoMajority });
         }
         let proposed = self.core.propose_configuration(&membership);
         proposed.expect("this replica leads, and no change is under way");

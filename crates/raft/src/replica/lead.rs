@@ -23,6 +23,8 @@ pub(super) struct Leading {
     /// Messages with entries from the journal.
     pub(super) fetched: VecDeque<(MemberId, Vec<u8>)>,
     pub(super) hand_over: Option<HandOver>,
+    /// Since when it leads, in microseconds.
+    pub(super) since_us: u64,
     /// The last entry when the last beat began: who has it has caught up (QR8).
     pub(super) beat_last: u64,
     beat_us: u64,
@@ -85,6 +87,7 @@ impl Replica {
             lease_asked_us: None,
             fetched: VecDeque::new(),
             hand_over: None,
+            since_us: self.now_us,
             beat_last: begin,
             beat_us: self.now_us + self.settings.beat_us,
             check_us: self.now_us + self.settings.election_us,
