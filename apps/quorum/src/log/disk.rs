@@ -118,14 +118,6 @@ impl<F: Files> DiskLog<F> {
         Ok(Opened { log, restored, snapshot })
     }
 
-    /// Writes what is left, and closes the journal.
-    ///
-    /// # Errors
-    /// Why it has failed.
-    pub fn close(self) -> Result<(), Error> {
-        self.committer.close()
-    }
-
     fn begin(&self, write: Write, replica: &Replica) -> Result<(), NotTaken> {
         match write {
             Write::HardState { token, term, vote } => {
@@ -170,6 +162,12 @@ impl<F: Files> DiskLog<F> {
         match event {
             Event::Durable { upto } => Some(Ended::Appended(upto)),
             Event::Done { token, result: Ok(()) } => (token < OWN).then_some(Ended::Done(token)),
+            // Entries that were refused are not there to be cut off: the log ends before them.
+            Event::Done { token, result: Err(Error::NotThere { place, last, .. }) }
+                if last < place && token < OWN =>
+            {
+                Some(Ended::Done(token))
+            }
             Event::Done { token, result: Err(error) } => {
                 // Of a compaction nothing depends; anything else is expected to be possible.
                 (token < OWN).then_some(Ended::Failed(error))
@@ -183,8 +181,7 @@ impl<F: Files> DiskLog<F> {
             }
             Event::Refused { place, error: Error::Full } => {
                 self.refuse(place);
-                self.is_full = true;
-                Some(Ended::Full(true))
+                None
             }
             Event::Refused { error, .. } => Some(Ended::Failed(error)),
             Event::Read { token, result } => {
@@ -207,8 +204,13 @@ impl<F: Files> DiskLog<F> {
 
 impl<F: Files> Log for DiskLog<F> {
     fn write(&mut self, write: Write, replica: &Replica) {
-        if let Write::Truncate { index, .. } | Write::Reset { index, .. } = write {
-            self.refused = self.refused.filter(|refused| *refused < index);
+        match write {
+            // What was refused in front of the cut is still missing.
+            Write::Truncate { index, .. } => {
+                self.refused = self.refused.filter(|refused| *refused < index);
+            }
+            Write::Reset { .. } => self.refused = None,
+            Write::HardState { .. } | Write::Append { .. } => {}
         }
         // Behind a gap, nothing can be appended: it is closed first.
         let is_behind = matches!(write, Write::Append { .. }) && self.refused.is_some();

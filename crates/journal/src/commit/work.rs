@@ -108,7 +108,15 @@ impl<F: Files> Worker<F> {
         }
         match self.journal.append(&records) {
             Err(error @ Error::Failed(_)) => return Err(error),
-            Err(error) => (self.tell)(Event::Refused { place: first.place, error }),
+            Err(error) => {
+                let is_full = error == Error::Full;
+                (self.tell)(Event::Refused { place: first.place, error });
+                // Whoever was refused hears when it may try again.
+                if is_full && self.full_until.is_none() {
+                    self.full_until = Some(self.clock.now() + SPACE_AFTER);
+                    (self.tell)(Event::Space { is_full });
+                }
+            }
             Ok(()) => self.is_settled = false,
         }
         Ok(())
@@ -152,7 +160,14 @@ impl<F: Files> Worker<F> {
         if self.maker.is_some() || is_full {
             return;
         }
-        let Some(preparation) = self.journal.prepare() else { return };
+        let Some(preparation) = self.journal.prepare() else {
+            // There is a segment to come, which was too short for what was refused: by now there may
+            // be space for more.
+            if self.full_until.take().is_some() {
+                (self.tell)(Event::Space { is_full: false });
+            }
+            return;
+        };
         let queue = self.queue.clone();
         let make = move || queue.made(preparation.run());
         let maker = thread::Builder::new().name("journal-segment".to_owned()).spawn(make);
