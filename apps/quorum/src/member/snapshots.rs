@@ -24,9 +24,8 @@ pub(super) struct Snapshots<C> {
     applied_bytes: usize,
     is_wanted: bool,
     writing: Option<Writing>,
-    /// The newest that is durable, and the one before it.
+    /// The newest that is durable.
     saved: Option<u64>,
-    before: Option<u64>,
     /// Members that get one, and those that wait until there is one.
     transfers: Vec<Transfer>,
     /// Calls that brought a piece.
@@ -59,7 +58,6 @@ impl<C> Snapshots<C> {
             is_wanted: false,
             writing: None,
             saved,
-            before: None,
             transfers: Vec::new(),
             receiving: BTreeMap::new(),
             tokens: 0,
@@ -169,9 +167,7 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
     /// are a little behind.
     fn saved(&mut self, index: u64) {
         self.counters.snapshots += 1;
-        let before = self.snapshots.saved.replace(index);
-        self.snapshots.before = before;
-        if let Some(before) = before
+        if let Some(before) = self.snapshots.saved.replace(index)
             && self.replica.compact(before)
         {
             self.log.compact(before);
