@@ -190,7 +190,8 @@ fn read<M: StateMachine + Send + 'static, L: Log>(
     asked: Request<'_>,
 ) {
     // A lease has to hold after the read has come, and the turn began before.
-    let now_us = microseconds(server.clock.now());
+    let now = if server.group.1.lease_drift.is_some() { server.clock.now() } else { cx.now() };
+    let now_us = microseconds(now);
     match asked.payload.as_slice().split_first() {
         Some((0, query)) => server.member.read(now_us, asked.handle, Freshness::Latest, query),
         Some((1, query)) => server.member.read(now_us, asked.handle, Freshness::Stale, query),

@@ -111,8 +111,14 @@ impl Table {
         self.save(&key);
         self.bytes += counted(&key, &stored);
         self.digest = self.digest.wrapping_add(digest_of(&key, &stored));
-        let old = self.items.insert(key.clone(), Arc::new(stored));
-        self.forget(&key, old.as_deref());
+        let stored = Arc::new(stored);
+        match self.items.get_mut(&key) {
+            Some(slot) => {
+                let old = std::mem::replace(slot, stored);
+                self.forget(&key, Some(&old));
+            }
+            None => drop(self.items.insert(key, stored)),
+        }
     }
 
     fn delete(&mut self, key: &[u8]) {

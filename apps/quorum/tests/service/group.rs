@@ -193,7 +193,6 @@ impl Group {
         is_good: impl Fn(&MemberStatus) -> bool,
     ) -> MemberStatus {
         let mut client = self.client();
-        let until = std::time::Duration::from_secs(30);
         let clock = Clock::system();
         let begin = clock.now();
         loop {
@@ -201,7 +200,7 @@ impl Group {
                 if is_good(&status) {
                     return status;
                 }
-                assert!(clock.now() - begin < until, "{status:?}");
+                assert!(clock.now() - begin < PATIENCE, "{status:?}");
             }
             std::thread::sleep(Duration::from_millis(10));
         }
