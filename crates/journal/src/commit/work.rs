@@ -161,8 +161,8 @@ impl<F: Files> Worker<F> {
             return;
         }
         let Some(preparation) = self.journal.prepare() else {
-            // There is a segment to come, which was too short for what was refused: by now there may
-            // be space for more.
+            // There is a segment to come, which was too short for what was refused: by now there
+            // may be space for more.
             if self.full_until.take().is_some() {
                 (self.tell)(Event::Space { is_full: false });
             }
