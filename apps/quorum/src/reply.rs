@@ -2,7 +2,9 @@
 //!
 //! A response is status (1), zero (7), a number (8), and bytes, which depend on the status.
 
-use crate::bytes::{Bytes, push_u64};
+use petasos_base::ByteReader;
+
+use crate::bytes::push_u64;
 use crate::state::Outcome;
 
 /// How a request ended (QR4).
@@ -104,7 +106,7 @@ impl<'a> Reply<'a> {
 
     /// Reads one, from bytes that nobody vouches for.
     pub fn decode(bytes: &'a [u8]) -> Option<Reply<'a>> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let status = Status::of(bytes.u8()?)?;
         (bytes.take(7)? == [0; 7]).then_some(())?;
         let number = bytes.u64()?;

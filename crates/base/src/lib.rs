@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod byte_reader;
 mod clock;
 mod counters;
 mod doorbell;
@@ -24,6 +25,7 @@ mod token_buckets;
 mod wheel;
 mod yielder;
 
+pub use byte_reader::ByteReader;
 pub use clock::{Clock, SystemClock, VirtualClock};
 pub use doorbell::Doorbell;
 pub use log_linear::{

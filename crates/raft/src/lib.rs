@@ -15,7 +15,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bytes;
 mod configurations;
 mod core;
 mod durability;

@@ -1,7 +1,7 @@
 //! Who belongs to a group: a configuration entry's data (QR8).
 
 use crate::MemberId;
-use crate::bytes::Bytes;
+use petasos_base::ByteReader;
 
 /// The most members of a group, learners included.
 pub const MEMBERS_MAX: usize = 16;
@@ -160,14 +160,14 @@ impl Membership {
 
     /// Reads it again, from bytes that nobody vouches for.
     pub fn decode(bytes: &[u8]) -> Option<Membership> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let count = usize::from(bytes.u8()?);
         if count > MEMBERS_MAX {
             return None;
         }
         let next = bytes.u64()?;
         let members = (0..count).map(|_| member(&mut bytes)).collect::<Option<Vec<_>>>()?;
-        bytes.end()?;
+        bytes.end(())?;
         let membership = Membership { members, next };
         membership.is_consistent().then_some(membership)
     }
@@ -184,7 +184,7 @@ impl Membership {
     }
 }
 
-fn member(bytes: &mut Bytes<'_>) -> Option<Member> {
+fn member(bytes: &mut ByteReader<'_>) -> Option<Member> {
     let id = MemberId(bytes.u64()?);
     let part = *Part::ALL.get(usize::from(bytes.u8()?))?;
     let length = usize::from(bytes.u16()?);

@@ -18,11 +18,11 @@
 
 use thiserror::Error;
 
-use crate::bytes::Bytes;
 use crate::core::Diverged;
 use crate::entry::{Kind, Meaning, meaning};
 use crate::position::NUMBER_MAX;
 use crate::{MemberId, Position};
+use petasos_base::ByteReader;
 
 const VERSION: u8 = 1;
 
@@ -192,14 +192,14 @@ impl<'a> Entries<'a> {
 
     /// Kinds and data.
     pub(crate) fn iter(self) -> impl Iterator<Item = (Kind, &'a [u8])> {
-        let mut bytes = Bytes::new(self.bytes);
+        let mut bytes = ByteReader::new(self.bytes);
         (0..self.count).map(move |_| entry(&mut bytes).expect("entries have been checked"))
     }
 }
 
 /// Reads a message from bytes that nobody vouches for.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Received<'_>> {
-    let mut bytes = Bytes::new(bytes);
+    let mut bytes = ByteReader::new(bytes);
     (bytes.u8()? == VERSION).then_some(())?;
     let kind = bytes.u8()?;
     let flags = bytes.u16()?;
@@ -211,7 +211,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Received<'_>> {
     let entries = match message {
         Message::Append(append) => entries(&append, envelope.term, count, bytes)?,
         _ if count == 0 => {
-            bytes.end()?;
+            bytes.end(())?;
             Entries { count, bytes: &[] }
         }
         _ => return None,
@@ -219,7 +219,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Received<'_>> {
     Some(Received { envelope, message, entries })
 }
 
-fn body(kind: u8, flags: u16, bytes: &mut Bytes<'_>) -> Option<Message> {
+fn body(kind: u8, flags: u16, bytes: &mut ByteReader<'_>) -> Option<Message> {
     let flag = match flags {
         0 => false,
         1 if matches!(kind, 2..=6) => true,
@@ -249,9 +249,9 @@ fn entries<'a>(
     append: &Append,
     sender: u64,
     count: u32,
-    mut bytes: Bytes<'a>,
+    mut bytes: ByteReader<'a>,
 ) -> Option<Entries<'a>> {
-    let all = bytes.rest();
+    let mut all = bytes;
     let mut term = append.previous.term;
     for _ in 0..count {
         let (kind, data) = entry(&mut bytes)?;
@@ -260,21 +260,21 @@ fn entries<'a>(
             term = begun;
         }
     }
-    bytes.end()?;
-    Some(Entries { count, bytes: all })
+    bytes.end(())?;
+    Some(Entries { count, bytes: all.rest() })
 }
 
-fn entry<'a>(bytes: &mut Bytes<'a>) -> Option<(Kind, &'a [u8])> {
+fn entry<'a>(bytes: &mut ByteReader<'a>) -> Option<(Kind, &'a [u8])> {
     let kind = Kind::of(bytes.u8()?)?;
     (bytes.take(3)? == [0; 3]).then_some(())?;
     let length = usize::try_from(bytes.u32()?).ok()?;
     Some((kind, bytes.take(length)?))
 }
 
-fn position(bytes: &mut Bytes<'_>) -> Option<Position> {
+fn position(bytes: &mut ByteReader<'_>) -> Option<Position> {
     Some(Position { term: number(bytes)?, index: number(bytes)? })
 }
 
-fn number(bytes: &mut Bytes<'_>) -> Option<u64> {
+fn number(bytes: &mut ByteReader<'_>) -> Option<u64> {
     bytes.u64().filter(|number| *number < NUMBER_MAX)
 }

@@ -3,11 +3,11 @@
 use petasos_raft::{Change, MemberId, NotChanged, NotHandedOver};
 
 use super::Member;
-use crate::bytes::Bytes;
 use crate::contact::Contact;
 use crate::log::Log;
 use crate::machine::StateMachine;
 use crate::reply::{Reply, Status};
+use petasos_base::ByteReader;
 
 /// A request of an operator's, or of a member that joins: kind (1), forced (1), zero (6), member
 /// (8), and a new member's contact.
@@ -48,7 +48,7 @@ impl Admin {
 
     /// Reads it, from bytes that nobody vouches for.
     pub fn decode(bytes: &[u8]) -> Option<Admin> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let (kind, forced) = (bytes.u8()?, bytes.u8()?);
         (bytes.take(6)? == [0; 6] && forced <= 1).then_some(())?;
         let (forced, member) = (forced == 1, MemberId(bytes.u64()?));

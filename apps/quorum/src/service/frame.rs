@@ -7,7 +7,9 @@
 use petasos_journal::SnapshotId;
 use petasos_raft::MemberId;
 
-use crate::bytes::{Bytes, push_numbers, push_u64};
+use petasos_base::ByteReader;
+
+use crate::bytes::{push_numbers, push_u64};
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub(super) fn push_piece(to: &mut Vec<u8>, id: SnapshotId, at: u64, bytes: &[u8]
 
 /// A piece, from bytes that nobody vouches for.
 pub(super) fn read_piece(bytes: &[u8]) -> Option<(SnapshotId, u64, &[u8])> {
-    let mut bytes = Bytes::new(bytes);
+    let mut bytes = ByteReader::new(bytes);
     let (index, term, length) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
     let (sum, at) = (bytes.u32()?, bytes.u64()?);
     (at <= length).then_some((SnapshotId { index, term, bytes: length, sum }, at, bytes.rest()))

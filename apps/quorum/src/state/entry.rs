@@ -10,7 +10,9 @@
 //! A command is kind (1), zero (3), length (4), session (8), number (8), lowest open number (8),
 //! and its bytes.
 
-use crate::bytes::{Bytes, push_numbers, push_u64};
+use petasos_base::ByteReader;
+
+use crate::bytes::{push_numbers, push_u64};
 
 const VERSION: u8 = 1;
 
@@ -84,13 +86,13 @@ impl<'a> Command<'a> {
 
     /// Reads one that nothing follows.
     pub fn decode(bytes: &'a [u8]) -> Option<Command<'a>> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let command = command(&mut bytes)?;
         bytes.end(command)
     }
 }
 
-fn command<'a>(bytes: &mut Bytes<'a>) -> Option<Command<'a>> {
+fn command<'a>(bytes: &mut ByteReader<'a>) -> Option<Command<'a>> {
     let kind = Kind::of(bytes.u8()?)?;
     (bytes.take(3)? == [0; 3]).then_some(())?;
     let length = usize::try_from(bytes.u32()?).ok()?;
@@ -116,7 +118,7 @@ pub fn begin_entry(to: &mut Vec<u8>, led_ms: u64) {
 
 /// An entry's time and commands, from bytes that nobody vouches for.
 pub fn decode_entry(bytes: &[u8]) -> Option<(u64, impl Iterator<Item = Option<Command<'_>>>)> {
-    let mut bytes = Bytes::new(bytes);
+    let mut bytes = ByteReader::new(bytes);
     (bytes.take(8)? == [VERSION, 0, 0, 0, 0, 0, 0, 0]).then_some(())?;
     let led_ms = bytes.u64()?;
     let commands = std::iter::from_fn(move || {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::bytes::{Bytes, push_long, push_numbers, push_u64};
+use petasos_base::ByteReader;
+
+use crate::bytes::{push_long, push_numbers, push_u64};
 
 /// The most sessions of a group.
 pub const SESSIONS_MAX: usize = 65_536;
@@ -150,7 +152,7 @@ impl Sessions {
 
     /// Takes such a record.
     pub fn load(&mut self, record: &[u8]) -> Option<()> {
-        let mut bytes = Bytes::new(record);
+        let mut bytes = ByteReader::new(record);
         let (number, ttl_ms) = (bytes.u64()?, bytes.u64()?);
         let (expires_ms, lowest) = (bytes.u64()?, bytes.u64()?);
         let mut session = Session { ttl_ms, expires_ms, lowest, results: BTreeMap::new() };

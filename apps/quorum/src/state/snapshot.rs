@@ -6,7 +6,9 @@
 use super::Replicated;
 use super::clock::ReplicatedClock;
 use super::sessions::Sessions;
-use crate::bytes::{Bytes, push_long, push_numbers};
+use petasos_base::ByteReader;
+
+use crate::bytes::{push_long, push_numbers};
 use crate::machine::{Malformed, StateMachine};
 
 const HEAD: u8 = 0;
@@ -85,7 +87,7 @@ impl<M: StateMachine> Loading<M> {
     pub fn part(&mut self, part: &[u8]) -> Result<(), Malformed> {
         let mut rest = std::mem::take(&mut self.rest);
         rest.extend_from_slice(part);
-        let mut bytes = Bytes::new(&rest);
+        let mut bytes = ByteReader::new(&rest);
         let mut left = rest.len();
         while let Some(record) = bytes.long() {
             let fits = record.len() <= RECORD_BYTES_MAX;
@@ -105,7 +107,7 @@ impl<M: StateMachine> Loading<M> {
         let (kind, record) = record.split_first()?;
         match *kind {
             HEAD if !self.has_head => {
-                let mut bytes = Bytes::new(record);
+                let mut bytes = ByteReader::new(record);
                 self.state.applied = bytes.u64()?;
                 let (now_ms, term, led_ms) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
                 self.state.clock = ReplicatedClock { now_ms, term, led_ms };

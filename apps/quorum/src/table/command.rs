@@ -4,7 +4,9 @@
 //! the value; see [`Operation`]. An [`Operation::Commit`] has a transaction's records instead of a
 //! key and a value.
 
-use crate::bytes::{Bytes, push_long, push_short, push_u64};
+use petasos_base::ByteReader;
+
+use crate::bytes::{push_long, push_short, push_u64};
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 1024;
@@ -83,7 +85,7 @@ impl<'a> TableCommand<'a> {
 
     /// Reads one, from bytes that nobody vouches for.
     pub fn decode(bytes: &'a [u8]) -> Option<TableCommand<'a>> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let operation = Operation::of(bytes.u8()?)?;
         (bytes.u8()? == 0).then_some(())?;
         let key = bytes.short()?;
@@ -137,7 +139,7 @@ impl<'a> Record<'a> {
 
     /// Reads all records of a transaction. Each key is there once.
     pub fn read_all(bytes: &'a [u8]) -> Option<Vec<Record<'a>>> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let mut records = Vec::new();
         while !bytes.is_empty() {
             (records.len() < RECORDS_MAX).then_some(())?;
@@ -149,7 +151,7 @@ impl<'a> Record<'a> {
         is_good.then_some(records)
     }
 
-    fn read(bytes: &mut Bytes<'a>) -> Option<Record<'a>> {
+    fn read(bytes: &mut ByteReader<'a>) -> Option<Record<'a>> {
         let table = bytes.u32()?;
         let (key, version) = (bytes.short()?, bytes.u64()?);
         let is_write = bytes.u8()?;
@@ -207,7 +209,7 @@ impl TableResult {
 
     /// Reads it. A command that was malformed has no result.
     pub fn decode(bytes: &[u8]) -> Option<TableResult> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let status = TableStatus::of(bytes.u8()?)?;
         let number = bytes.u64()?;
         bytes.end(TableResult { status, number })

@@ -13,7 +13,9 @@ pub use self::command::{
 };
 use self::query::push_item;
 pub use self::query::{ANSWER_BYTES, Item, Query, RANGE_MAX, decode_items};
-use crate::bytes::{Bytes, push_long, push_short, push_u64};
+use petasos_base::ByteReader;
+
+use crate::bytes::{push_long, push_short, push_u64};
 use crate::machine::{At, Malformed, StateMachine};
 use crate::state::hash;
 
@@ -333,7 +335,7 @@ impl Table {
     }
 
     fn load_record(&mut self, record: &[u8]) -> Option<()> {
-        let mut bytes = Bytes::new(record);
+        let mut bytes = ByteReader::new(record);
         if bytes.u8()? == 0 {
             self.epoch = bytes.u64()?;
             return bytes.end(());

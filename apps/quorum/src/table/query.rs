@@ -1,7 +1,9 @@
 //! Queries of the table: kind (1), limit (4), then one key, or two.
 
 use super::command::KEY_BYTES_MAX;
-use crate::bytes::{Bytes, push_long, push_short, push_u64};
+use petasos_base::ByteReader;
+
+use crate::bytes::{push_long, push_short, push_u64};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl<'a> Query<'a> {
 
     /// Reads one, from bytes that nobody vouches for.
     pub fn decode(bytes: &'a [u8]) -> Option<Query<'a>> {
-        let mut bytes = Bytes::new(bytes);
+        let mut bytes = ByteReader::new(bytes);
         let fits = |key: &[u8]| key.len() <= KEY_BYTES_MAX;
         let query = match bytes.u8()? {
             GET => {
@@ -87,7 +89,7 @@ pub(super) fn push_item(to: &mut Vec<u8>, key: &[u8], value: &[u8], stamp: u64) 
 /// The items of an answer. The last byte of an answer says whether there are more.
 pub fn decode_items(answer: &[u8]) -> Option<(Vec<Item>, bool)> {
     let (has_more, items) = answer.split_last()?;
-    let mut bytes = Bytes::new(items);
+    let mut bytes = ByteReader::new(items);
     let mut items = Vec::new();
     while !bytes.is_empty() {
         let (key, stamp, value) = (bytes.short()?, bytes.u64()?, bytes.long()?);
