@@ -1,6 +1,6 @@
 //! A state that a group of replicas keeps (`docs/spec/replication.md`).
 //!
-//! - [`machine`]: what is replicated, behind a trait; [`table`] is one.
+//! - [`machine`]: what is replicated, behind a trait; [`table`] is one, [`etcd`] another.
 //! - [`state`]: sessions, the clock, and a machine: what the log changes.
 //! - [`log`]: where a member's log is.
 //! - [`member`]: a replica with its log, its state, and clients that wait. It has no sockets.
@@ -13,6 +13,8 @@
 mod bytes;
 pub mod client;
 pub mod contact;
+pub mod etcd;
+mod frozen_map;
 pub mod log;
 pub mod machine;
 pub mod member;

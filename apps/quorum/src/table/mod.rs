@@ -3,9 +3,7 @@
 mod command;
 mod query;
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::Arc;
 
 pub use self::command::{
     KEY_BYTES_MAX, Operation, RECORDS_MAX, Record, TableCommand, TableResult, TableStatus,
@@ -16,6 +14,7 @@ pub use self::query::{ANSWER_BYTES, Item, Query, RANGE_MAX, decode_items};
 use petasos_base::ByteReader;
 
 use crate::bytes::{push_long, push_short, push_u64};
+use crate::frozen_map::FrozenMap;
 use crate::machine::{At, Malformed, StateMachine};
 use crate::state::hash;
 
@@ -31,26 +30,16 @@ struct Stored {
     value: Vec<u8>,
 }
 
-/// A snapshot under way.
-#[derive(Default)]
-struct Frozen {
-    /// Up to here it is written, all of it if there is no key.
-    done: Option<Key>,
-    /// What was there when it began, of keys that have changed since and are not written yet: of
-    /// each item that the table had then, and of each that it has now, once at most.
-    before: BTreeMap<Key, Option<Arc<Stored>>>,
-    epoch: Option<u64>,
-}
-
 /// Items by table and key. What it may hold is counted in bytes of keys and values, so that it is
 /// full for all replicas at the same command.
 pub struct Table {
-    items: BTreeMap<Key, Arc<Stored>>,
+    items: FrozenMap<Key, Stored>,
     bytes: usize,
     bytes_max: usize,
     epoch: u64,
     digest: u128,
-    frozen: Option<Frozen>,
+    /// The epoch, until the snapshot under way has it.
+    frozen_epoch: Option<u64>,
 }
 
 /// A key as it is stored: the table's number, big-endian, so that tables lie one behind the other.
@@ -71,7 +60,8 @@ fn digest_of(key: &[u8], stored: &Stored) -> u128 {
 impl Table {
     /// An empty table, whose items take at most so many bytes: of each key and value, and 64 more.
     pub fn new(bytes_max: usize) -> Table {
-        Table { items: BTreeMap::new(), bytes: 0, bytes_max, epoch: 0, digest: 0, frozen: None }
+        let items = FrozenMap::new();
+        Table { items, bytes: 0, bytes_max, epoch: 0, digest: 0, frozen_epoch: None }
     }
 
     /// Items that there are.
@@ -81,7 +71,7 @@ impl Table {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.len() == 0
     }
 
     /// What the items take.
@@ -94,15 +84,6 @@ impl Table {
         self.epoch
     }
 
-    /// Keeps for a snapshot what is about to change.
-    fn save(&mut self, key: &[u8]) {
-        let Some(frozen) = &mut self.frozen else { return };
-        let is_written = frozen.done.as_deref().is_some_and(|done| key <= done);
-        if !is_written && !frozen.before.contains_key(key) {
-            frozen.before.insert(key.into(), self.items.get(key).cloned());
-        }
-    }
-
     /// Whether there is room for `new` where `old` was.
     fn fits(&self, key: &[u8], old: Option<&Stored>, length: usize) -> bool {
         let old = old.map_or(0, |old| counted(key, old));
@@ -110,29 +91,16 @@ impl Table {
     }
 
     fn put(&mut self, key: Key, stored: Stored) {
-        self.save(&key);
         self.bytes += counted(&key, &stored);
         self.digest = self.digest.wrapping_add(digest_of(&key, &stored));
-        let stored = Arc::new(stored);
-        match self.items.get_mut(&key) {
-            Some(slot) => {
-                let old = std::mem::replace(slot, stored);
-                self.forget(&key, Some(&old));
-            }
-            None => drop(self.items.insert(key, stored)),
-        }
+        let old = self.items.get(&key).cloned();
+        self.forget(&key, old.as_deref());
+        self.items.insert(key, stored);
     }
 
     fn delete(&mut self, key: &[u8]) {
-        self.save(key);
         let old = self.items.remove(key);
         self.forget(key, old.as_deref());
-        // A key that came and went while the snapshot is written is as if it had never been.
-        if let Some(frozen) = &mut self.frozen
-            && frozen.before.get(key).is_some_and(Option::is_none)
-        {
-            frozen.before.remove(key);
-        }
     }
 
     fn forget(&mut self, key: &[u8], old: Option<&Stored>) {
@@ -267,8 +235,8 @@ impl StateMachine for Table {
         };
         let begin = answer.len();
         // A range that ends before it begins has nothing.
-        let end = Bound::Excluded(from.clone().max(until));
-        let items = self.items.range((Bound::Included(from), end));
+        let until = until.max(from.clone());
+        let items = self.items.range(Bound::Included(&from), Bound::Excluded(&until));
         for (count, (key, stored)) in (0..).zip(items) {
             if count == limit || answer.len() - begin >= ANSWER_BYTES {
                 answer.push(1);
@@ -286,28 +254,23 @@ impl StateMachine for Table {
     }
 
     fn freeze(&mut self) {
-        self.frozen = Some(Frozen { epoch: Some(self.epoch), ..Frozen::default() });
+        self.frozen_epoch = Some(self.epoch);
+        self.items.freeze();
     }
 
     /// The first record is the epoch, others are items: key, stamp, value.
     fn frozen(&mut self, record: &mut Vec<u8>) -> bool {
-        let Some(frozen) = &mut self.frozen else { return false };
-        if let Some(epoch) = frozen.epoch.take() {
+        if let Some(epoch) = self.frozen_epoch.take() {
             record.push(0);
             push_u64(record, epoch);
             return true;
         }
-        while let Some((key, stored)) = self.next_frozen() {
-            if let Some(stored) = stored {
-                record.push(1);
-                push_short(record, &key);
-                push_u64(record, stored.stamp);
-                push_long(record, &stored.value);
-                return true;
-            }
-        }
-        self.frozen = None;
-        false
+        let Some((key, stored)) = self.items.next_frozen() else { return false };
+        record.push(1);
+        push_short(record, &key);
+        push_u64(record, stored.stamp);
+        push_long(record, &stored.value);
+        true
     }
 
     fn load(&mut self, record: &[u8]) -> Result<(), Malformed> {
@@ -316,24 +279,6 @@ impl StateMachine for Table {
 }
 
 impl Table {
-    /// The next key of the snapshot, with what it had when the snapshot began.
-    fn next_frozen(&mut self) -> Option<(Key, Option<Arc<Stored>>)> {
-        let frozen = self.frozen.as_mut()?;
-        let behind = match &frozen.done {
-            Some(done) => Bound::Excluded(done.clone()),
-            None => Bound::Unbounded,
-        };
-        let now = self.items.range((behind, Bound::Unbounded)).next();
-        let before = frozen.before.first_key_value();
-        let (key, stored) = match (now, before) {
-            (Some((now, _)), Some((before, _))) if before <= now => frozen.before.pop_first()?,
-            (Some((key, stored)), _) => (key.clone(), Some(stored.clone())),
-            (None, _) => frozen.before.pop_first()?,
-        };
-        frozen.done = Some(key.clone());
-        Some((key, stored))
-    }
-
     fn load_record(&mut self, record: &[u8]) -> Option<()> {
         let mut bytes = ByteReader::new(record);
         if bytes.u8()? == 0 {
@@ -343,39 +288,8 @@ impl Table {
         let (key, stamp, value) = (bytes.short()?, bytes.u64()?, bytes.long()?);
         bytes.end(())?;
         let key: Key = key.into();
-        let last = self.items.last_key_value();
-        let is_next = key.len() > 4 && last.is_none_or(|(last, _)| *last < key);
+        let is_next = key.len() > 4 && self.items.last_key().is_none_or(|last| *last < key);
         let fits = value.len() <= VALUE_BYTES_MAX && self.fits(&key, None, value.len());
         (is_next && fits).then(|| self.put(key, Stored { stamp, value: value.to_vec() }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a snapshot keeps beside the table is bounded by the table, whatever comes and goes.
-    #[test]
-    fn keys_that_come_and_go_beside_a_snapshot_are_not_kept() {
-        let mut table = Table::new(10_000);
-        let perform = |table: &mut Table, index: u64, operation, key: u64| {
-            let at = At { index, position: 0, time_ms: 0 };
-            let key = key.to_le_bytes();
-            table.perform(at, &TableCommand::new(operation, &key, &[])).status
-        };
-        assert_eq!(perform(&mut table, 1, Operation::Put, 0), TableStatus::Done);
-        table.freeze();
-        for key in 0..5_000 {
-            assert_eq!(perform(&mut table, 2, Operation::Put, key), TableStatus::Done);
-            assert_eq!(perform(&mut table, 3, Operation::Delete, key), TableStatus::Done);
-        }
-        assert_eq!(table.frozen.as_ref().map(|frozen| frozen.before.len()), Some(1));
-        let mut record = Vec::new();
-        let mut records = 0;
-        while table.frozen(&mut record) {
-            records += 1;
-            record.clear();
-        }
-        assert_eq!(records, 2, "the epoch, and the item that was there");
     }
 }
