@@ -9,7 +9,7 @@ use petasos_cli::failure::Failure;
 use petasos_cli::security::SecurityArgs;
 use petasos_cli::transport::TransportArgs;
 use petasos_endpoint::{Endpoint, EndpointConfig, Node, NodeConfig};
-use petasos_quorum::client::{Answers, Client, ClientError};
+use petasos_quorum::client::{Asker, Client, ClientError};
 use petasos_quorum::reply::Status;
 
 /// How to call a group.
@@ -66,10 +66,10 @@ pub fn connect(members: &[String], call: &CallArgs) -> Result<Connected, Failure
     let config = NodeConfig { connect_timeout, name, ..NodeConfig::default() };
     let node = Node::start(call.security.apply(config)?)?;
     let io = call.transport.open(call.transport.ip_towards(members[0]), 0)?;
-    let (clock, answers) = (Clock::system(), Answers::default());
-    let mut endpoint = Endpoint::new(EndpointConfig::default(), io, clock, answers);
+    let (clock, asker) = (Clock::system(), Asker::new(&members));
+    let mut endpoint = Endpoint::new(EndpointConfig::default(), io, clock, asker);
     endpoint.attach(&node)?;
-    let client = Client::new(endpoint, &members, timeout);
+    let client = Client::new(endpoint, timeout);
     Ok(Connected { client, members, _node: node })
 }
 

@@ -157,7 +157,7 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
     /// When the next turn is due if nothing comes, in microseconds.
     pub fn next_turn_us(&self) -> u64 {
         let tick_us = self.replica.next_tick_us().min(self.next_entry_us());
-        if self.has_more() { 0 } else { tick_us }
+        if self.has_more() { 0 } else { tick_us.min(self.next_following_us()) }
     }
 
     /// Gives all actions, with their bytes.

@@ -25,12 +25,30 @@ pub(super) struct Reads<C> {
     /// Memory for queries.
     spare: Vec<Vec<u8>>,
     answer: Vec<u8>,
+    following: Vec<Following<C>>,
 }
+
+/// A read that waits for news.
+struct Following<C> {
+    /// It is answered once more than this entry is applied,
+    index: u64,
+    /// or at this time.
+    until_us: u64,
+    call: C,
+    query: Vec<u8>,
+}
+
+/// How long a read waits for news, in microseconds. Then it is answered with what there is: a
+/// client that has gone is not kept for longer.
+const FOLLOW_US: u64 = 1_000_000;
+/// Reads that wait for news at most.
+const FOLLOWING_MAX: usize = 1024;
 
 impl<C> Default for Reads<C> {
     fn default() -> Reads<C> {
         let (asking, ready) = (VecDeque::new(), VecDeque::new());
-        Reads { asking, ready, spare: Vec::new(), answer: Vec::new() }
+        let following = Vec::new();
+        Reads { asking, ready, spare: Vec::new(), answer: Vec::new(), following }
     }
 }
 
@@ -59,6 +77,37 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
                 Err(_) => self.answer_not_leader(call),
             },
         }
+    }
+
+    /// A client's read of what this member has applied, once that is more than the entry at `index`,
+    /// or after a second (QR16).
+    pub fn follow(&mut self, now_us: u64, call: C, index: u64, query: &[u8]) {
+        self.now_us = now_us;
+        if self.state.applied() > index {
+            return self.answer_read(call, query);
+        }
+        if self.reads.following.len() >= FOLLOWING_MAX {
+            return self.answer(call, &Reply::of(Status::Busy));
+        }
+        let query = self.reads.keep(query);
+        let until_us = now_us + FOLLOW_US;
+        self.reads.following.push(Following { index, until_us, call, query });
+    }
+
+    /// Answers reads that have waited for news.
+    pub(super) fn answer_following(&mut self) {
+        let (applied, now_us) = (self.state.applied(), self.now_us);
+        let is_due = |of: &Following<C>| applied > of.index || now_us >= of.until_us;
+        while let Some(at) = self.reads.following.iter().position(is_due) {
+            let Following { call, query, .. } = self.reads.following.swap_remove(at);
+            self.answer_read(call, &query);
+            self.reads.spare(query);
+        }
+    }
+
+    /// When the first of them is due without news.
+    pub(super) fn next_following_us(&self) -> u64 {
+        self.reads.following.iter().map(|of| of.until_us).min().unwrap_or(u64::MAX)
     }
 
     /// Reads that wait for `round` may be answered from the state at `index` on.

@@ -23,6 +23,7 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
         self.exchange()?;
         self.apply();
         self.answer_reads();
+        self.answer_following();
         if !self.waiting.is_empty() {
             self.answer_operators();
         }

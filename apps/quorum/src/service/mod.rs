@@ -1,6 +1,6 @@
 //! A member as a server: its endpoint's methods, and its calls to other members.
 //!
-//! The raw interface. Clients call methods 1 to 5, with [`Command`](crate::state::Command)s,
+//! The raw interface. Clients call methods 1 to 6, with [`Command`](crate::state::Command)s,
 //! queries and [`Admin`](crate::member::Admin) requests; responses are [`Reply`]s, and JSON of
 //! [`MemberStatus`]. Members call 16 and 17.
 
@@ -35,6 +35,9 @@ pub const STATUS: u16 = 3;
 pub const ADMIN: u16 = 4;
 /// The digest at the last mark (QR23): the reply's number is the entry, its bytes the digest (16).
 pub const DIGEST: u16 = 5;
+/// A read of what this member has applied, once that is more than an entry: the entry's place (8),
+/// then a query. It is answered after a second at the latest.
+pub const FOLLOW: u16 = 6;
 /// A replica's message.
 pub const REPLICATE: u16 = 16;
 /// A piece of a snapshot.
@@ -114,6 +117,7 @@ impl<M: StateMachine + Send + 'static, L: Log + 'static> Server<M, L> {
         endpoint.register(STATUS, tell_status);
         endpoint.register(ADMIN, admin);
         endpoint.register(DIGEST, tell_digest);
+        endpoint.register(FOLLOW, follow);
         endpoint.register(REPLICATE, replicate);
         endpoint.register(PIECE, receive_piece);
         endpoint.on_turn(end_turn);
@@ -196,6 +200,21 @@ fn read<M: StateMachine + Send + 'static, L: Log>(
         Some((0, query)) => server.member.read(now_us, asked.handle, Freshness::Latest, query),
         Some((1, query)) => server.member.read(now_us, asked.handle, Freshness::Stale, query),
         _ => respond(cx, asked.handle, &Reply::of(Status::Malformed)),
+    }
+    free(cx, asked.payload);
+}
+
+fn follow<M: StateMachine + Send + 'static, L: Log>(
+    server: &mut Server<M, L>,
+    cx: &mut Context<Server<M, L>>,
+    asked: Request<'_>,
+) {
+    match asked.payload.as_slice().split_first_chunk() {
+        Some((index, query)) => {
+            let index = u64::from_le_bytes(*index);
+            server.member.follow(microseconds(cx.now()), asked.handle, index, query);
+        }
+        None => respond(cx, asked.handle, &Reply::of(Status::Malformed)),
     }
     free(cx, asked.payload);
 }

@@ -11,7 +11,7 @@ use petasos_base::sync::{AtomicBool, AtomicU32, Ordering};
 use petasos_endpoint::{Clock, Endpoint, EndpointConfig, Node, NodeConfig, Notifier};
 use petasos_journal::{Config, Files, Identity, MemoryFiles, SystemFiles};
 use petasos_netio_udp::{UdpConfig, UdpIo};
-use petasos_quorum::client::{Answers, Client};
+use petasos_quorum::client::{Asker, Client};
 use petasos_quorum::contact::Contact;
 use petasos_quorum::log::{DiskLog, Log, MemoryLog};
 use petasos_quorum::member::{Member, MemberConfig, Parts, read_state};
@@ -236,8 +236,8 @@ pub struct Connected {
 
 /// A client of the group that has these members.
 pub fn client_of(members: &[SocketAddr], timeout: Duration) -> Connected {
-    let (endpoint, node) = endpoint(Answers::default());
-    Connected { client: Client::new(endpoint, members, timeout), _node: node }
+    let (endpoint, node) = endpoint(Asker::new(members));
+    Connected { client: Client::new(endpoint, timeout), _node: node }
 }
 
 pub fn endpoint<S>(state: S) -> (Endpoint<S>, Node) {
