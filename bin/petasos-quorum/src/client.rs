@@ -59,6 +59,16 @@ impl GroupArgs {
 /// If there cannot be one here, or an address is none.
 pub fn connect(members: &[String], call: &CallArgs) -> Result<Connected, Failure> {
     let members = members.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
+    let (endpoint, node) = asking(&members, call)?;
+    let client = Client::new(endpoint, Duration::from_millis(call.timeout));
+    Ok(Connected { client, members, _node: node })
+}
+
+/// An endpoint that asks the group which has these members, and its node, which has to stay.
+///
+/// # Errors
+/// If there cannot be one here.
+pub fn asking(members: &[SocketAddr], call: &CallArgs) -> Result<(Endpoint<Asker>, Node), Failure> {
     let timeout = Duration::from_millis(call.timeout);
     let name = format!("petasos quorum, process {}", std::process::id());
     // A member that is silent is left soon, for another one.
@@ -66,11 +76,10 @@ pub fn connect(members: &[String], call: &CallArgs) -> Result<Connected, Failure
     let config = NodeConfig { connect_timeout, name, ..NodeConfig::default() };
     let node = Node::start(call.security.apply(config)?)?;
     let io = call.transport.open(call.transport.ip_towards(members[0]), 0)?;
-    let (clock, asker) = (Clock::system(), Asker::new(&members));
+    let (clock, asker) = (Clock::system(), Asker::new(members));
     let mut endpoint = Endpoint::new(EndpointConfig::default(), io, clock, asker);
     endpoint.attach(&node)?;
-    let client = Client::new(endpoint, timeout);
-    Ok(Connected { client, members, _node: node })
+    Ok((endpoint, node))
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use petasos_base::secret_u64;
 use petasos_cli::failure::Failure;
 use petasos_cli::output;
@@ -17,17 +17,22 @@ use petasos_cli::size::{in_words, parse_bytes};
 use petasos_journal::{Config, Identity, SystemFiles};
 use petasos_quorum::contact::Contact;
 use petasos_quorum::log::DiskLog;
-use petasos_quorum::service::Charter;
+use petasos_quorum::service::{Charter, MachineKind};
 use petasos_raft::Membership;
 use serde::{Deserialize, Serialize};
 
-/// What all members of a group agree on: a table that is full for one is full for all.
+/// What all members of a group agree on: what is full for one is full for all.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct CharterArgs {
-    /// What the table may hold: the bytes of all keys and values, and 64 more for each item.
-    #[arg(long = "table", value_name = "BYTES", default_value = "256MiB",
+    /// What the group keeps: a table of keys and values, or a store with etcd's model, which
+    /// etcd's clients may use (`serve --etcd`).
+    #[arg(long, value_enum, default_value_t = Keeps::Table)]
+    keeps: Keeps,
+    /// What it may hold: the bytes of all keys and values, and 64 more for each item. Of etcd's
+    /// model, all versions count that were not compacted.
+    #[arg(long, visible_alias = "table", value_name = "BYTES", default_value = "256MiB",
           value_parser = parse_bytes)]
-    table_bytes: usize,
+    room: usize,
     /// Answer reads by lease: without asking the others. Clocks must not run further apart than by
     /// so many thousandths, or reads may see what is no longer so. Another leader is found later.
     #[arg(long, value_name = "THOUSANDTHS",
@@ -35,9 +40,22 @@ pub struct CharterArgs {
     lease_drift: Option<u64>,
 }
 
+/// What a group keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Keeps {
+    /// A table of keys and values.
+    Table,
+    /// A store with etcd's model.
+    Etcd,
+}
+
 impl CharterArgs {
     pub fn charter(&self) -> Charter {
-        Charter { bytes_max: self.table_bytes as u64, lease_drift: self.lease_drift }
+        let machine = match self.keeps {
+            Keeps::Table => MachineKind::Table,
+            Keeps::Etcd => MachineKind::Etcd,
+        };
+        Charter { machine, bytes_max: self.room as u64, lease_drift: self.lease_drift }
     }
 }
 

@@ -10,6 +10,7 @@
 mod ask;
 mod client;
 mod data;
+mod etcd;
 mod join;
 mod operate;
 mod serve;

@@ -22,15 +22,18 @@ use petasos_cli::transport::TransportArgs;
 use petasos_endpoint::{Endpoint, EndpointConfig, Node, NodeConfig, Polling};
 use petasos_journal::{Config, Files, MemoryFiles};
 use petasos_quorum::contact::Contact;
+use petasos_quorum::etcd::Etcd;
 use petasos_quorum::log::{DiskLog, Log, MemoryLog, OpenError};
+use petasos_quorum::machine::StateMachine;
 use petasos_quorum::member::{Member, MemberConfig, Parts, read_state};
-use petasos_quorum::service::{Charter, Server, Waker, run as run_member};
+use petasos_quorum::service::{Charter, MachineKind, Server, Waker, run as run_member};
 use petasos_quorum::state::Replicated;
 use petasos_quorum::table::Table;
 use petasos_raft::{Entry, Kind, MemberId, Membership, Position, Restored, Role, Settings};
 
 use crate::client::CallArgs;
 use crate::data::{CharterArgs, MemberFile, callable, journal, secret};
+use crate::etcd::{EtcdPort, check_etcd};
 use crate::join::{become_voter, join};
 
 /// How long an adaptive loop spins before it sleeps.
@@ -68,6 +71,10 @@ pub struct ServeArgs {
     listen: SocketAddr,
     #[command(flatten)]
     charter: CharterArgs,
+    /// Serve etcd's clients there (gRPC), as ADDRESS:PORT. The group has to keep a store with
+    /// etcd's model (`init --keeps etcd`).
+    #[arg(long, value_name = "ADDR")]
+    etcd: Option<SocketAddr>,
     /// Write a snapshot after so many bytes of entries. The log keeps up to twice as much.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = parse_bytes)]
     snapshot_after: usize,
@@ -119,6 +126,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         file,
     };
     let (is_stopping, waker) = (setup.is_stopping.clone(), setup.waker.clone());
+    check_etcd(args.etcd, setup.file.charter)?;
     let (ready, started) = channel();
     let failed = ends.clone();
     let thread = spawn("petasos-quorum", move || {
@@ -128,12 +136,18 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         }
     })?;
     let ended = || Failure::with_advice("the member has failed as it started", "see above");
-    match started.recv() {
-        Ok(address) => {
-            output::answer(format!("member {number} listening on {address}").as_bytes())?
+    let Ok(address) = started.recv() else {
+        return end.recv().unwrap_or_else(|_| Err(ended())).map(drop);
+    };
+    output::answer(format!("member {number} listening on {address}").as_bytes())?;
+    let _etcd = match args.etcd {
+        Some(listen) => {
+            let etcd = EtcdPort::open(listen, address, &args.call())?;
+            output::answer(format!("etcd's clients may call {}", etcd.address()).as_bytes())?;
+            Some(etcd)
         }
-        Err(_) => return end.recv().unwrap_or_else(|_| Err(ended())).map(drop),
-    }
+        None => None,
+    };
     if is_new && !args.learner && !args.join.is_empty() {
         let (members, call) = (args.join.clone(), args.call());
         // It ends with the process, at the latest.
@@ -189,9 +203,20 @@ impl ServeArgs {
 impl Setup {
     /// The member's thread.
     fn live(self, ready: &Sender<SocketAddr>) -> Result<(), Failure> {
-        let Charter { bytes_max, .. } = self.file.charter;
-        let table_bytes = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        let machine = move || Table::new(table_bytes);
+        let Charter { bytes_max, machine, .. } = self.file.charter;
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        match machine {
+            MachineKind::Table => self.live_with(move || Table::new(bytes_max), ready),
+            MachineKind::Etcd => self.live_with(move || Etcd::new(bytes_max), ready),
+            _ => unreachable!("the file was read by this version"),
+        }
+    }
+
+    fn live_with<M: StateMachine + Send + 'static>(
+        self,
+        machine: impl Fn() -> M + Send + 'static,
+        ready: &Sender<SocketAddr>,
+    ) -> Result<(), Failure> {
         let Some(dir) = self.dir.clone() else {
             let parts = Parts {
                 log: MemoryLog::default(),
@@ -230,9 +255,9 @@ impl Setup {
         restored
     }
 
-    fn run<L: Log + 'static, F: Files, N: Fn() -> Table + Send + 'static>(
+    fn run<M: StateMachine + Send + 'static, L: Log + 'static, F: Files>(
         &self,
-        parts: Parts<Table, L, F, N>,
+        parts: Parts<M, L, F, impl Fn() -> M + Send + 'static>,
         ready: &Sender<SocketAddr>,
     ) -> Result<(), Failure> {
         let (mut endpoint, node) = self.open(parts)?;
@@ -248,10 +273,10 @@ impl Setup {
         })
     }
 
-    fn open<L: Log + 'static, F: Files, N: Fn() -> Table + Send + 'static>(
+    fn open<M: StateMachine + Send + 'static, L: Log + 'static, F: Files>(
         &self,
-        parts: Parts<Table, L, F, N>,
-    ) -> Result<(Endpoint<Server<Table, L>>, Node), Failure> {
+        parts: Parts<M, L, F, impl Fn() -> M + Send + 'static>,
+    ) -> Result<(Endpoint<Server<M, L>>, Node), Failure> {
         let Contact { address, incarnation } = self.file.contact();
         let config = NodeConfig {
             listen: Some(address),
@@ -283,8 +308,8 @@ impl Setup {
 }
 
 /// Whether a member that is to end has handed over, if it led, or cannot.
-fn has_left<L: Log + 'static>(
-    server: &mut Server<Table, L>,
+fn has_left<M: StateMachine + Send + 'static, L: Log + 'static>(
+    server: &mut Server<M, L>,
     now: Time,
     until: &mut Option<Time>,
 ) -> bool {

@@ -1,5 +1,6 @@
 //! A request to a group, on its way until it has an answer that counts (QR4, QR13).
 
+use core::time::Duration;
 use std::net::SocketAddr;
 
 use petasos_base::Time;
@@ -70,8 +71,8 @@ pub struct Ask {
     pub method: u16,
     /// Its bytes.
     pub request: Vec<u8>,
-    /// Until when it may take, however often it is sent.
-    pub until: Time,
+    /// How long it may take, however often it is sent.
+    pub timeout: Duration,
     /// Whether it may be sent again.
     pub repeat: Repeat,
     /// Hears how it has ended, once.
@@ -118,6 +119,8 @@ pub(super) enum Next {
 /// A request between two attempts.
 pub(super) struct Pending {
     pub ask: Ask,
+    /// When it is given up.
+    pub until: Time,
     /// Whether an earlier attempt may have been done.
     pub may_be_done: bool,
     /// When it is tried next.
@@ -125,6 +128,11 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// It is tried at once.
+    pub fn new(ask: Ask, now: Time) -> Pending {
+        Pending { until: now + ask.timeout, ask, may_be_done: false, at: now }
+    }
+
     /// What follows from an attempt.
     pub fn next(&mut self, attempt: Attempt) -> Next {
         let repeat = self.ask.repeat;

@@ -71,8 +71,8 @@ impl Asker {
     }
 
     /// Asks, from the next turn on.
-    pub(super) fn ask(&mut self, ask: Ask) {
-        self.waiting.push(Pending { ask, may_be_done: false, at: Time::ZERO });
+    pub(super) fn ask(&mut self, ask: Ask, now: Time) {
+        self.waiting.push(Pending::new(ask, now));
     }
 
     pub(super) fn inbox(&self) -> Inbox {
@@ -141,7 +141,7 @@ impl Asker {
     }
 
     fn send(&mut self, cx: &mut Context<Asker>, pending: Pending, at: usize) {
-        let left = pending.ask.until - cx.now();
+        let left = pending.until - cx.now();
         // A member that is silent is left, unless the request cannot be sent again.
         let patience = match (pending.ask.repeat, pending.ask.to) {
             (Repeat::Once, _) | (_, To::Member(_)) => left,
@@ -202,7 +202,7 @@ impl Asker {
 
     /// When a turn is due if nothing comes.
     fn next_turn(&self, now: Time) -> Time {
-        let of = |pending: &Pending| pending.at.max(now).min(pending.ask.until);
+        let of = |pending: &Pending| pending.at.max(now).min(pending.until);
         self.waiting.iter().map(of).min().unwrap_or(Time::NEVER)
     }
 }
@@ -212,9 +212,9 @@ pub(super) fn end_turn(asker: &mut Asker, cx: &mut Context<Asker>) -> Time {
     let now = cx.now();
     let is_new = asker.look(cx);
     let mut waiting = std::mem::take(&mut asker.waiting);
-    asker.inbox.take(|ask| waiting.push(Pending { ask, may_be_done: false, at: Time::ZERO }));
+    asker.inbox.take(|ask| waiting.push(Pending::new(ask, now)));
     for pending in waiting {
-        if now >= pending.ask.until {
+        if now >= pending.until {
             pending.give_up();
         } else if is_new || now >= pending.at {
             asker.attempt(cx, pending);

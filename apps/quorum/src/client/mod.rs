@@ -198,8 +198,9 @@ impl Client {
         // It waits below.
         let told_here = Box::new(move |result| drop(tell.send(result)));
         let request = request.to_vec();
-        let ask = Ask { to, method, request, until, repeat, told: told_here };
-        self.endpoint.state_mut().ask(ask);
+        let now = self.endpoint.context().now();
+        let ask = Ask { to, method, request, timeout: until - now, repeat, told: told_here };
+        self.endpoint.state_mut().ask(ask, now);
         let mut result = None;
         run(&mut self.endpoint, |_, _| {
             result = told.try_recv().ok();

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use petasos_base::{Clock, Time};
 use petasos_endpoint::{Endpoint, Notifier};
 
 use super::ask::Ask;
@@ -18,7 +17,6 @@ use super::inbox::Inbox;
 pub struct Pipeline {
     inbox: Inbox,
     notifier: Notifier,
-    clock: Clock,
 }
 
 impl Pipeline {
@@ -27,11 +25,6 @@ impl Pipeline {
         if self.inbox.leave(ask) {
             self.notifier.notify();
         }
-    }
-
-    /// Now, by the clock of the loop.
-    pub fn now(&self) -> Time {
-        self.clock.now()
     }
 
     /// Has the loop look whether it is over.
@@ -48,14 +41,11 @@ impl PipelineLoop {
     ///
     /// # Errors
     /// The system's, if it has no descriptor for the loop's mailbox.
-    pub fn new(
-        mut endpoint: Endpoint<Asker>,
-        clock: Clock,
-    ) -> io::Result<(PipelineLoop, Pipeline)> {
+    pub fn new(mut endpoint: Endpoint<Asker>) -> io::Result<(PipelineLoop, Pipeline)> {
         endpoint.on_turn(end_turn);
         let notifier = endpoint.notifier()?;
         let inbox = endpoint.state().inbox();
-        Ok((PipelineLoop(endpoint), Pipeline { inbox, notifier, clock }))
+        Ok((PipelineLoop(endpoint), Pipeline { inbox, notifier }))
     }
 
     /// Asks until `is_over`, which is looked at each turn.

@@ -1,5 +1,5 @@
 //! A store with etcd's model: revisions, ranges, transactions, leases, watches from a past
-//! revision, compaction (ADR 58).
+//! revision, compaction (ADR 55).
 //!
 //! The store counts revisions: each command that changes keys has one. Of each key it keeps all
 //! versions since the last compaction, so that ranges may be read as they were, and changes be told

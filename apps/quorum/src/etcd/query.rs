@@ -38,9 +38,10 @@ pub struct RangeQuery<'a> {
     pub limit: u64,
     /// Without their values.
     pub keys_only: bool,
-    /// Only those that were written in these revisions, the first and the last; 0 for any.
+    /// Only items that were written in these revisions, the first and the last; 0 for any. All are
+    /// counted.
     pub modified: (i64, i64),
-    /// Only those that were created in these.
+    /// Only items that were created in these.
     pub created: (i64, i64),
 }
 

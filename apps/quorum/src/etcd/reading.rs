@@ -57,11 +57,8 @@ impl Etcd {
             let Some(version) = history.at(revision) else { continue };
             let is_meant = is_within(version.modified, range.modified)
                 && is_within(version.created, range.created);
-            if !is_meant {
-                continue;
-            }
             count += 1;
-            if found < range.limit {
+            if is_meant && found < range.limit {
                 version.push_item(&mut items, key, !range.keys_only);
                 found += 1;
             }

@@ -79,8 +79,8 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
         }
     }
 
-    /// A client's read of what this member has applied, once that is more than the entry at `index`,
-    /// or after a second (QR16).
+    /// A client's read of what this member has applied, once that is more than the entry at
+    /// `index`, or after a second (QR16).
     pub fn follow(&mut self, now_us: u64, call: C, index: u64, query: &[u8]) {
         self.now_us = now_us;
         if self.state.applied() > index {

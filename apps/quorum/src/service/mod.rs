@@ -19,7 +19,7 @@ use petasos_raft::{Diverged, MemberId, Refused};
 
 use self::frame::{Speaker, push_piece, read_piece};
 use self::links::Links;
-pub use self::status::{Charter, Counts, ListedMember, MemberStatus};
+pub use self::status::{Charter, Counts, ListedMember, MachineKind, MemberStatus};
 use crate::log::Log;
 use crate::machine::StateMachine;
 use crate::member::{Action, Freshness, Member};

@@ -9,9 +9,24 @@ use crate::log::Log;
 use crate::machine::StateMachine;
 use crate::member::Member;
 
+/// What a group keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum MachineKind {
+    /// A table of keys and values ([`Table`](crate::table::Table)).
+    #[default]
+    Table,
+    /// A store with etcd's model ([`Etcd`](crate::etcd::Etcd)).
+    Etcd,
+}
+
 /// What all members of a group have to agree on, as it was said when the group was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charter {
+    /// What it keeps. Groups that were made before there was a choice keep a table.
+    #[serde(default)]
+    pub machine: MachineKind,
     /// What the machine may hold, in bytes as it counts them: it is full for all at once.
     pub bytes_max: u64,
     /// Whether reads are answered by lease, and by how many thousandths clocks may run apart for
