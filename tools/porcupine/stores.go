@@ -179,7 +179,7 @@ func (one compare) holds(now map[string]item) bool {
 		switch field {
 		case "value":
 			if !present {
-				return one.Is == "not_equal"
+				return false
 			}
 			value := decode[string](than)
 			order = sign(stored.Value < value, stored.Value > value)

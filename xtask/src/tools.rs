@@ -14,13 +14,14 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 12] = [
+const TOOLS: [Tool; 13] = [
     Tool { program: "cc", package: "gcc" },
     // libFuzzer, which the fuzz targets are linked with, is written in C++.
     Tool { program: "c++", package: "g++" },
     // The compiler of the XDP program whose object is committed.
     Tool { program: "clang-14", package: "clang-14" },
     Tool { program: "etcd", package: "etcd-server" },
+    Tool { program: "etcdctl", package: "etcd-client" },
     Tool { program: "python3", package: "python3" },
     Tool { program: "memcached", package: "memcached" },
     Tool { program: "redis-server", package: "redis-server" },
@@ -37,9 +38,11 @@ const BROWSERS: [&str; 4] =
     ["chromium-headless-shell", "chrome-headless-shell", "chromium", "google-chrome"];
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 
-/// Files of Debian packages, and the packages: for the Python package's tests, for PostgreSQL and
-/// proxies, whose programs may not be on the path, and what `apps/search` searches.
-const FILES: [(&str, &str); 7] = [
+/// Files of Debian packages, and the packages: for the Python package's tests, a client of etcd,
+/// for PostgreSQL and proxies, whose programs may not be on the path, and what `apps/search`
+/// searches.
+const FILES: [(&str, &str); 8] = [
+    ("/usr/lib/python3/dist-packages/etcd3/__init__.py", "python3-etcd3"),
     ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
     ("/usr/lib/postgresql", "postgresql"),
     ("/usr/sbin/nginx", "nginx-light"),

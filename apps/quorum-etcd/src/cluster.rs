@@ -6,7 +6,7 @@ use petasos_quorum::member::Admin;
 use petasos_raft::MemberId;
 
 use crate::api;
-use crate::failure::not_here;
+use crate::failure::{no_member, not_here};
 use crate::group::Group;
 
 pub(crate) struct Members {
@@ -30,6 +30,12 @@ impl Members {
         }
     }
 
+    fn check(&self, id: u64) -> Result<MemberId, Status> {
+        let status = self.group.status();
+        let is_there = status.members.iter().any(|member| member.member == id);
+        is_there.then_some(MemberId(id)).ok_or_else(no_member)
+    }
+
     /// The store's revision does not change with members: 0 stands for none, as at etcd.
     fn head(&self, head: api::ResponseHeaderMut<'_>) {
         self.group.head(head, 0);
@@ -48,7 +54,7 @@ impl api::Cluster for Members {
         &self,
         request: Request<api::MemberRemoveRequest>,
     ) -> Result<Response<api::MemberRemoveResponse>, Status> {
-        let member = MemberId(request.id());
+        let member = self.check(request.id())?;
         self.group.admin(&Admin::Remove { member, forced: false }).await?;
         let mut response = api::MemberRemoveResponse::new();
         let mut edit = response.edit();
@@ -79,7 +85,8 @@ impl api::Cluster for Members {
         &self,
         request: Request<api::MemberPromoteRequest>,
     ) -> Result<Response<api::MemberPromoteResponse>, Status> {
-        self.group.admin(&Admin::Promote(MemberId(request.id()))).await?;
+        let member = self.check(request.id())?;
+        self.group.admin(&Admin::Promote(member)).await?;
         let mut response = api::MemberPromoteResponse::new();
         let mut edit = response.edit();
         self.head(edit.header_mut());

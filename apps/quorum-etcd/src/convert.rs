@@ -12,7 +12,7 @@ use crate::api::request_op::Request;
 use crate::failure::{
     duplicate_key, empty_key, lease_provided, too_large, too_many_operations, value_provided,
 };
-use crate::sorting::wants_all;
+use crate::sorting::read_max;
 
 /// The range that a key and an end name, as etcd reads them: no end is one key, a zero byte all
 /// from the key on.
@@ -54,7 +54,7 @@ pub(crate) fn delete(delete: &api::DeleteRangeRequest) -> Result<Operation<'_>, 
 
 /// A range in a transaction.
 fn range(range: &api::RangeRequest) -> Result<Operation<'_>, Status> {
-    let limit = if wants_all(range)? { 0 } else { range.limit().max(0).unsigned_abs() };
+    let limit = read_max(range)?.unwrap_or_default();
     Ok(Operation::Range(Range {
         keys: keys(range.key(), range.range_end())?,
         revision: range.revision().max(0),

@@ -83,6 +83,10 @@ pub(crate) fn too_large() -> Status {
     etcd(Code::InvalidArgument, "request is too large")
 }
 
+pub(crate) fn no_member() -> Status {
+    etcd(Code::NotFound, "member not found")
+}
+
 pub(crate) fn not_here(what: &str) -> Status {
     Status::unimplemented(format!("petasos: {what}"))
 }

@@ -70,6 +70,11 @@ impl Group {
         self.status.borrow().clone()
     }
 
+    /// What the own member says of itself now.
+    pub async fn status_now(&self) -> Result<MemberStatus, Status> {
+        status_of(&self.pipeline, self.own).await.map_err(|error| of_client(&error))
+    }
+
     /// Writes what all answers begin with.
     pub fn head(&self, mut head: ResponseHeaderMut<'_>, revision: i64) {
         let status = self.status();

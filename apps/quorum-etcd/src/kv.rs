@@ -10,7 +10,7 @@ use crate::api::{self, ResponseOp, TxnResponseMut};
 use crate::convert;
 use crate::failure::malformed;
 use crate::group::{Answered, Group};
-use crate::sorting::{wants_all, write_item, write_range};
+use crate::sorting::{read_max, write_item, write_range};
 
 /// The most bytes of a range's answer.
 const RANGE_BYTES_MAX: usize = 256 << 20;
@@ -26,10 +26,9 @@ impl Store {
     /// keys it has.
     async fn read(&self, range: &api::RangeRequest) -> Result<(i64, Vec<Answered>, u64), Status> {
         let all = convert::keys(range.key(), range.range_end())?;
-        let limit = match (range.count_only(), wants_all(range)? || range.limit() <= 0) {
-            (true, _) => 0,
-            (false, true) => u64::MAX,
-            (false, false) => range.limit().unsigned_abs(),
+        let limit = match range.count_only() {
+            true => 0,
+            false => read_max(range)?.unwrap_or(u64::MAX),
         };
         let (mut at, mut left) = (range.revision().max(0), limit);
         let (mut revision, mut pieces, mut count, mut bytes) = (None, Vec::new(), 0, 0);
@@ -125,7 +124,7 @@ impl api::KV for Store {
         let mut response = api::DeleteRangeResponse::new();
         let mut edit = response.edit();
         self.0.head(edit.header_mut(), revision);
-        if let OperationResult::Delete { deleted, items } = result {
+        if let OperationResult::Delete { deleted, items, .. } = result {
             edit.set_deleted(deleted.cast_signed());
             let mut previous = edit.prev_kvs_mut();
             items.iter().for_each(|item| write_item(previous.add(), item));
@@ -188,7 +187,10 @@ fn write_txn(
                     write_item(to.prev_kv_mut(), &previous);
                 }
             }
-            (Some(Part::RequestDeleteRange(_)), OperationResult::Delete { deleted, items }) => {
+            (
+                Some(Part::RequestDeleteRange(_)),
+                OperationResult::Delete { revision, deleted, items },
+            ) => {
                 let mut to = edit.response_delete_range_mut();
                 to.header_mut().set_revision(revision);
                 to.set_deleted(deleted.cast_signed());
@@ -197,7 +199,8 @@ fn write_txn(
             }
             (Some(Part::RequestTxn(txn)), OperationResult::Txn(result)) => {
                 let mut to = edit.response_txn_mut();
-                to.header_mut().set_revision(revision);
+                // It is there and says nothing, as etcd's.
+                let _ = to.header_mut();
                 write_txn(&mut to, txn, result, revision)?;
             }
             _ => return Err(malformed()),

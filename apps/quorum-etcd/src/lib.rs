@@ -7,7 +7,7 @@
 //! Boundary rule: asks the group as any client does; it decides nothing about the store, and keeps
 //! nothing that is lost with it but watches.
 
-mod api;
+pub mod api;
 mod cluster;
 mod convert;
 mod failure;

@@ -44,7 +44,7 @@ impl api::Maintenance for Operators {
         _: Request<api::StatusRequest>,
     ) -> Result<Response<api::StatusResponse>, Status> {
         let (revision, size) = self.size().await?;
-        let status = self.0.status();
+        let status = self.0.status_now().await?;
         let mut response = api::StatusResponse::new();
         let mut edit = response.edit();
         self.0.head(edit.header_mut(), revision);

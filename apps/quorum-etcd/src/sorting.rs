@@ -7,11 +7,13 @@ use crate::api::range_request::{SortOrder, SortTarget};
 use crate::api::{KeyValueMut, RangeRequest, RangeResponseMut};
 use crate::failure::invalid_sort;
 
-/// Whether all keys have to be read before the limit counts.
+/// How many keys have to be read before the limit counts; [`None`] for all. Otherwise it is one
+/// more than the limit, which tells whether there are more. Without an order, keys are taken in
+/// their own, and only those that were taken are sorted, as at etcd.
 ///
 /// # Errors
 /// If the order is none of etcd's.
-pub(crate) fn wants_all(range: &RangeRequest) -> Result<bool, Status> {
+pub(crate) fn read_max(range: &RangeRequest) -> Result<Option<u64>, Status> {
     let order = range.sort_order();
     let orders = [SortOrder::NONE, SortOrder::ASCEND, SortOrder::DESCEND];
     let targets = [
@@ -30,8 +32,9 @@ pub(crate) fn wants_all(range: &RangeRequest) -> Result<bool, Status> {
         range.min_create_revision(),
         range.max_create_revision(),
     ];
-    let is_sorted = order != SortOrder::NONE || range.sort_target() != SortTarget::KEY;
-    Ok(is_sorted || filters.iter().any(|filter| *filter != 0))
+    let wants_all = order != SortOrder::NONE || filters.iter().any(|filter| *filter != 0);
+    let limit = range.limit().max(0).unsigned_abs();
+    Ok((!wants_all && limit > 0).then_some(limit.saturating_add(1)))
 }
 
 /// Keys of a range in the wanted order, those that are wanted, at most as many as are wanted; and
@@ -75,11 +78,8 @@ pub(crate) fn write_range(
     mut items: Vec<Item<'_>>,
     count: u64,
 ) {
-    let limit = range.limit().max(0).unsigned_abs();
-    // Those beyond the limit are counted, and may not have been read.
-    let is_cut = !range.count_only() && limit > 0 && count > limit && items.len() as u64 == limit;
     let has_more = arrange(range, &mut items);
-    to.set_count(count.cast_signed()).set_more(has_more || is_cut);
+    to.set_count(count.cast_signed()).set_more(has_more);
     let mut kvs = to.kvs_mut();
     for item in &items {
         write_item(kvs.add(), item);

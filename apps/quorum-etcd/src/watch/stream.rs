@@ -153,7 +153,7 @@ impl Stream {
                 continue;
             };
             let recent = recent.clone().or_else(|| self.feed.since(watcher.next));
-            match recent {
+            match recent.filter(|_| !watcher.is_in_past) {
                 Some(recent) => self.tell_recent(id, &recent).await?,
                 None => is_behind |= self.tell_older(id).await?,
             }
@@ -207,6 +207,7 @@ impl Stream {
     fn moved(&mut self, id: i64, next: i64) {
         if let Some(watcher) = self.watchers.get_mut(&id) {
             watcher.next = watcher.next.max(next);
+            watcher.is_in_past &= next <= self.tip;
         }
     }
 

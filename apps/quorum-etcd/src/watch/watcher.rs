@@ -23,6 +23,9 @@ pub(super) struct Watcher {
     pub wants_progress: bool,
     /// The first revision that it was not told of.
     pub next: i64,
+    /// Whether it begins in the past, and was not told of all that yet: the member says whether it
+    /// may.
+    pub is_in_past: bool,
     /// Whether it was told something since progress was told last.
     pub was_told: bool,
 }
@@ -45,6 +48,7 @@ impl Watcher {
             wants_previous: request.prev_kv(),
             wants_progress: request.progress_notify(),
             next,
+            is_in_past: request.start_revision() > 0,
             was_told: false,
         }
     }

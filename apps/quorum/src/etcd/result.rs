@@ -128,7 +128,7 @@ fn read_items<'a>(bytes: &mut ByteReader<'a>) -> Option<Vec<Item<'a>>> {
 pub enum OperationResult<'a> {
     /// What was read.
     Range {
-        /// The revision that was read.
+        /// The store's revision then.
         revision: i64,
         /// How many keys the range has.
         count: u64,
@@ -139,6 +139,8 @@ pub enum OperationResult<'a> {
     Put(Option<Item<'a>>),
     /// What was deleted.
     Delete {
+        /// The store's revision after it.
+        revision: i64,
         /// How many keys.
         deleted: u64,
         /// The keys, if that was wanted.
@@ -180,8 +182,8 @@ impl<'a> TxnResult<'a> {
                 }
                 PUT => OperationResult::Put(read_items(bytes)?.pop()),
                 DELETE => {
-                    let (deleted, items) = (bytes.u64()?, read_items(bytes)?);
-                    OperationResult::Delete { deleted, items }
+                    let (revision, deleted) = (read_i64(bytes)?, bytes.u64()?);
+                    OperationResult::Delete { revision, deleted, items: read_items(bytes)? }
                 }
                 TXN => OperationResult::Txn(TxnResult::read_at(bytes, depth)?),
                 _ => return None,

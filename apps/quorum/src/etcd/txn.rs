@@ -52,7 +52,9 @@ impl Etcd {
     pub(super) fn transact(&mut self, txn: &Txn<'_>, result: &mut Vec<u8>) -> Result<(), Refusal> {
         let decided = self.decide(txn);
         let mut sum = Sum::default();
-        self.check_all(&decided, &mut sum)?;
+        // In etcd's order, so that the same is refused for the same reason.
+        self.check_puts(&decided, &mut sum)?;
+        self.check_others(&decided, &mut sum)?;
         sum.result += sum.ranges * sum.put;
         if sum.deleted.0 > DELETED_MAX || sum.deleted.1 > DELETED_BYTES_MAX {
             return Err(Refusal::TooLarge);
@@ -96,15 +98,26 @@ impl Etcd {
         live.all(|(_, version)| holds_for(compare, Some(version)))
     }
 
-    fn check_all(&self, decided: &Decided<'_>, sum: &mut Sum) -> Result<(), Refusal> {
+    fn check_puts(&self, decided: &Decided<'_>, sum: &mut Sum) -> Result<(), Refusal> {
+        for operation in &decided.operations {
+            match operation {
+                DecidedOperation::Put(put) => self.check_put(put, sum)?,
+                DecidedOperation::Txn(txn) => self.check_puts(txn, sum)?,
+                DecidedOperation::Range(_) | DecidedOperation::Delete(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_others(&self, decided: &Decided<'_>, sum: &mut Sum) -> Result<(), Refusal> {
         for operation in &decided.operations {
             match operation {
                 DecidedOperation::Range(range) => self.check_range(range, sum)?,
-                DecidedOperation::Put(put) => self.check_put(put, sum)?,
                 DecidedOperation::Delete(keys, wants_previous) => {
                     self.check_delete(keys, *wants_previous, sum);
                 }
-                DecidedOperation::Txn(txn) => self.check_all(txn, sum)?,
+                DecidedOperation::Txn(txn) => self.check_others(txn, sum)?,
+                DecidedOperation::Put(_) => {}
             }
         }
         Ok(())
@@ -140,12 +153,12 @@ impl Etcd {
 
     fn check_put(&self, put: &Put<'_>, sum: &mut Sum) -> Result<(), Refusal> {
         let now = self.keys.get(put.key).and_then(|history| history.now());
-        if now.is_none() && (put.value.is_none() || put.lease.is_none()) {
-            return Err(Refusal::KeyNotFound);
-        }
         let lease = put.lease.unwrap_or_default();
         if lease != 0 && self.leases.get(lease).is_none() {
             return Err(Refusal::LeaseNotFound);
+        }
+        if now.is_none() && (put.value.is_none() || put.lease.is_none()) {
+            return Err(Refusal::KeyNotFound);
         }
         let kept = now.and_then(|now| now.value.as_ref()).map_or(0, |value| value.len());
         let length = put.value.map_or(kept, <[u8]>::len);
@@ -191,9 +204,8 @@ impl Etcd {
     }
 
     fn read_range(&self, range: &Range<'_>, doing: &Doing, to: &mut Vec<u8>) {
-        let now = if doing.position > 0 { doing.revision } else { self.revision };
         to.push(RANGE);
-        push_i64(to, if range.revision > 0 { range.revision } else { now });
+        push_i64(to, self.revision_in(doing));
         let head = to.len();
         to.extend_from_slice(&[0; 12]);
         let (mut count, mut items) = (0_u64, 0_u32);
@@ -206,6 +218,11 @@ impl Etcd {
         }
         to[head..head + 8].copy_from_slice(&count.to_le_bytes());
         to[head + 8..head + 12].copy_from_slice(&items.to_le_bytes());
+    }
+
+    /// The store's revision, in the middle of a transaction.
+    fn revision_in(&self, doing: &Doing) -> i64 {
+        if doing.position > 0 { doing.revision } else { self.revision }
     }
 
     fn put_one(&mut self, put: &Put<'_>, doing: &mut Doing, to: &mut Vec<u8>) {
@@ -235,6 +252,8 @@ impl Etcd {
             key.clone()
         });
         let gone: Vec<Key> = live.collect();
+        let is_change = doing.position > 0 || !gone.is_empty();
+        push_i64(to, if is_change { doing.revision } else { self.revision });
         push_u64(to, gone.len() as u64);
         let count = if wants_previous { gone.len() } else { 0 };
         let count = u32::try_from(count).expect("deletions are bounded");

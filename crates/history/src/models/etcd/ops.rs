@@ -123,8 +123,8 @@ fn holds(store: &Store, compare: &Compare) -> bool {
         Operand::Version(than) => number(|now| now.version).cmp(than),
         Operand::Lease(than) => number(|now| now.lease).cmp(than),
         Operand::Value(than) => match now.and_then(|now| now.value.as_ref()) {
-            // As in etcd: the value of an absent key is unequal to any, and not less or greater.
-            None => return compare.is == Relation::NotEqual,
+            // As in etcd: nothing is true of the value of an absent key, not even that it differs.
+            None => return false,
             Some(value) => value.cmp(than),
         },
     };

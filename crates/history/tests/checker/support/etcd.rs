@@ -115,7 +115,7 @@ impl Etcd {
         let of = |field: fn(&Item) -> u64| item.map_or(0, field);
         let order = match than {
             Operand::Value(than) => match item {
-                None => return *is == Relation::NotEqual,
+                None => return false,
                 Some(item) => item.value.cmp(than),
             },
             Operand::Create(than) => of(|item| item.create).cmp(than),
