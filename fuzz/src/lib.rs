@@ -30,6 +30,7 @@ pub mod native;
 mod network;
 pub mod packets;
 pub mod protobuf;
+pub mod quorum;
 pub mod raft;
 pub mod records;
 pub mod replies;

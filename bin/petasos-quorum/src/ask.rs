@@ -6,13 +6,11 @@ use clap::Args;
 use petasos_cli::failure::Failure;
 use petasos_cli::output;
 use petasos_quorum::member::Freshness;
-use petasos_quorum::table::{
-    Item, KEY_BYTES_MAX, Operation, Query, TableCommand, TableResult, TableStatus, VALUE_BYTES_MAX,
-    decode_items,
-};
+use petasos_quorum::table::{Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use serde_json::{Value, json};
 
 use crate::client::{GroupArgs, failure};
+use crate::keeps::{Change, Wanted, keeps};
 
 /// The arguments of `petasos quorum put`.
 #[derive(Args)]
@@ -24,9 +22,13 @@ pub struct PutArgs {
     /// The value; `-` takes it from standard input.
     #[arg(allow_hyphen_values = true)]
     value: String,
-    /// Only if the item has this stamp, which `get --json` tells; 0 stands for no item.
+    /// Only if the item has this stamp, which `get --json` tells; 0 stands for no item. Of etcd's
+    /// model, it is the revision that wrote the key last.
     #[arg(long, value_name = "N")]
     if_stamp: Option<u64>,
+    /// Delete the key when this lease ends; of etcd's model only.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    lease: Option<i64>,
 }
 
 /// Stores a value.
@@ -48,10 +50,8 @@ pub fn put(args: &PutArgs) -> Result<(), Failure> {
     if value.len() > VALUE_BYTES_MAX {
         return Err(Failure::with_advice("a value has at most 1 MiB", "shorten it"));
     }
-    let operation = if args.if_stamp.is_some() { Operation::PutIf } else { Operation::Put };
-    let stamp = args.if_stamp.unwrap_or(0);
-    let command = TableCommand::new(operation, key(&args.key)?, value);
-    change(&args.group, &TableCommand { stamp, ..command })
+    let (if_stamp, lease) = (args.if_stamp, args.lease.unwrap_or(0));
+    change(&args.group, &Change::Put { key: key(&args.key)?, value, if_stamp, lease })
 }
 
 fn key(text: &str) -> Result<&[u8], Failure> {
@@ -61,22 +61,14 @@ fn key(text: &str) -> Result<&[u8], Failure> {
     }
 }
 
-fn change(group: &GroupArgs, command: &TableCommand<'_>) -> Result<(), Failure> {
+fn change(group: &GroupArgs, change: &Change<'_>) -> Result<(), Failure> {
     let mut connected = group.connect()?;
-    let done = connected.client.command(&command.to_bytes()).map_err(|error| failure(&error));
+    let keeps = keeps(&mut connected)?;
+    let command = keeps.command(change)?;
+    let done = connected.client.command(&command).map_err(|error| failure(&error));
     // The session would end by itself: whether this succeeds does not matter.
     let _ = connected.client.close();
-    let result = TableResult::decode(&done?.bytes);
-    let refused = |what, advice| Err(Failure::with_advice(what, advice));
-    match result.map(|result| result.status) {
-        Some(TableStatus::Done) => Ok(()),
-        Some(TableStatus::Absent) => {
-            refused("there is nothing at that key", "`put` stores a value")
-        }
-        Some(TableStatus::Changed) => refused("the item has another stamp by now", "read it again"),
-        Some(TableStatus::Full) => refused("the table is full", "delete something"),
-        _ => refused("the group answers something else", "use the same version as its members"),
-    }
+    keeps.result(&done?.bytes)
 }
 
 /// The arguments of `petasos quorum delete`.
@@ -93,7 +85,7 @@ pub struct DeleteArgs {
 /// # Errors
 /// If there is no answer, or there was no item.
 pub fn delete(args: &DeleteArgs) -> Result<(), Failure> {
-    change(&args.group, &TableCommand::new(Operation::Delete, key(&args.key)?, b""))
+    change(&args.group, &Change::Delete { key: key(&args.key)? })
 }
 
 /// How reads are answered.
@@ -108,18 +100,17 @@ struct ReadArgs {
 }
 
 impl ReadArgs {
-    fn read(&self, group: &GroupArgs, query: &Query<'_>) -> Result<(Vec<Item>, bool), Failure> {
+    fn read(&self, group: &GroupArgs, wanted: &Wanted<'_>) -> Result<(Vec<Item>, bool), Failure> {
         let freshness = if self.stale { Freshness::Stale } else { Freshness::Latest };
         let mut connected = group.connect()?;
-        let done = connected.client.read(freshness, &query.to_bytes());
+        let keeps = keeps(&mut connected)?;
+        let done = connected.client.read(freshness, &keeps.query(wanted));
         let done = done.map_err(|error| failure(&error))?;
-        decode_items(&done.bytes).ok_or_else(|| {
-            Failure::with_advice("the answer cannot be read", "use the members' version")
-        })
+        keeps.items(&done.bytes)
     }
 }
 
-fn text(bytes: &[u8]) -> Value {
+pub fn text(bytes: &[u8]) -> Value {
     // Bytes that are no text are told as numbers.
     core::str::from_utf8(bytes).map_or_else(|_| json!(bytes), |text| json!(text))
 }
@@ -144,7 +135,7 @@ pub struct GetArgs {
 /// # Errors
 /// If there is no answer, or no item.
 pub fn get(args: &GetArgs) -> Result<(), Failure> {
-    let (items, _) = args.read.read(&args.group, &Query::Get(key(&args.key)?))?;
+    let (items, _) = args.read.read(&args.group, &Wanted::One(key(&args.key)?))?;
     match items.first() {
         Some(item) if args.read.json => output::answer(in_json(item).to_string().as_bytes()),
         Some(item) => output::answer(&item.value),
@@ -183,8 +174,8 @@ pub fn range(args: &RangeArgs) -> Result<(), Failure> {
     if from.len() > KEY_BYTES_MAX || until.len() > KEY_BYTES_MAX {
         return Err(Failure::with_advice("a key has at most 1024 bytes", "give another one"));
     }
-    let query = Query::Range { from, until, limit: args.limit };
-    let (items, has_more) = args.read.read(&args.group, &query)?;
+    let wanted = Wanted::Range { from, until, limit: args.limit };
+    let (items, has_more) = args.read.read(&args.group, &wanted)?;
     for item in &items {
         let line = match args.read.json {
             true => in_json(item).to_string().into_bytes(),

@@ -11,6 +11,7 @@ use petasos_cli::transport::TransportArgs;
 use petasos_endpoint::{Endpoint, EndpointConfig, Node, NodeConfig};
 use petasos_quorum::client::{Asker, Client, ClientError};
 use petasos_quorum::reply::Status;
+use petasos_quorum::service::MemberStatus;
 
 /// How to call a group.
 #[derive(Args, Clone)]
@@ -40,6 +41,23 @@ pub struct Connected {
     pub client: Client,
     pub members: Vec<SocketAddr>,
     _node: Node,
+}
+
+impl Connected {
+    /// What the first member that answers says of itself, and its address.
+    ///
+    /// # Errors
+    /// If none does.
+    pub fn status(&mut self) -> Result<(SocketAddr, MemberStatus), Failure> {
+        let mut result = Err(ClientError::Unavailable);
+        for member in self.members.clone() {
+            result = self.client.status_of(member).map(|status| (member, status));
+            if result.is_ok() {
+                break;
+            }
+        }
+        result.map_err(|error| failure(&error))
+    }
 }
 
 impl GroupArgs {

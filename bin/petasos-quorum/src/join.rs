@@ -24,14 +24,7 @@ pub fn join(
     address: SocketAddr,
 ) -> Result<MemberFile, Failure> {
     let mut connected = connect(members, call)?;
-    let mut first = Err(ClientError::Unavailable);
-    for member in &connected.members {
-        first = connected.client.status_of(*member);
-        if first.is_ok() {
-            break;
-        }
-    }
-    let status = first.map_err(|error| failure(&error))?;
+    let (_, status) = connected.status()?;
     let group = u128::from_str_radix(&status.group, 16);
     let group = group.map_err(|_| failure(&ClientError::Malformed))?;
     let contact = Contact { incarnation: secret(), address };

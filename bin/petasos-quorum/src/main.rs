@@ -12,9 +12,11 @@ mod client;
 mod data;
 mod etcd;
 mod join;
+mod keeps;
 mod operate;
 mod serve;
 mod status;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -48,6 +50,10 @@ enum Command {
     Delete(ask::DeleteArgs),
     /// Print keys and values in the order of the keys.
     Range(ask::RangeArgs),
+    /// Print changes as they happen, of a group that keeps etcd's model.
+    Watch(watch::WatchArgs),
+    /// Grant, renew, end or look at a lease, of a group that keeps etcd's model.
+    Lease(watch::LeaseArgs),
     /// Print what each member says of itself.
     Status(status::StatusArgs),
     /// Change who belongs to the group.
@@ -70,6 +76,8 @@ fn main() -> ExitCode {
         Command::Get(args) => ask::get(&args),
         Command::Delete(args) => ask::delete(&args),
         Command::Range(args) => ask::range(&args),
+        Command::Watch(args) => watch::watch(&args),
+        Command::Lease(args) => watch::lease(&args),
         Command::Status(args) => status::run(&args),
         Command::Member(args) => operate::member(&args),
         Command::Transfer(args) => operate::transfer(&args),

@@ -23,7 +23,7 @@ pub use self::pipeline::{Pipeline, PipelineLoop};
 
 use crate::member::{Admin, Freshness};
 use crate::reply::{Reply, Status};
-use crate::service::{ADMIN, COMMAND, DIGEST, MemberStatus, READ, STATUS};
+use crate::service::{ADMIN, COMMAND, DIGEST, FOLLOW, MemberStatus, READ, STATUS};
 use crate::state::{Command, Digest, Kind};
 
 /// The time to live of a client's session, in milliseconds.
@@ -156,6 +156,25 @@ impl Client {
         let reply = Reply::decode(&bytes).ok_or(ClientError::Malformed)?;
         match reply.status {
             Status::Done => Ok(()),
+            status => Err(ClientError::Refused(status)),
+        }
+    }
+
+    /// Answers a query from what the member at an address has applied, once that is more than the
+    /// entry at `index`, or after a second. The entry is that of the state that was read.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn follow(
+        &mut self,
+        member: SocketAddr,
+        index: u64,
+        query: &[u8],
+    ) -> Result<Done, ClientError> {
+        let bytes = self.ask_one(member, FOLLOW, &[&index.to_le_bytes(), query].concat())?;
+        let reply = Reply::decode(&bytes).ok_or(ClientError::Malformed)?;
+        match reply.status {
+            Status::Done => Ok(Done { index: reply.number, bytes: reply.bytes.to_vec() }),
             status => Err(ClientError::Refused(status)),
         }
     }

@@ -4,5 +4,6 @@
 
 mod beside;
 mod clients;
+mod commands;
 mod outages;
 mod servers;

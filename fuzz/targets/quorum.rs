@@ -1,0 +1,4 @@
+//! Fuzz target: see `petasos_fuzz::quorum`.
+#![no_main]
+
+petasos_fuzz::target!(quorum);
