@@ -15,7 +15,7 @@ use petasos_quorum::client::{Asker, Client};
 use petasos_quorum::contact::Contact;
 use petasos_quorum::log::{DiskLog, Log, MemoryLog};
 use petasos_quorum::member::{Member, MemberConfig, Parts, read_state};
-use petasos_quorum::service::{Charter, Ended, MemberStatus, Server, Waker, run};
+use petasos_quorum::service::{Charter, Ended, MachineKind, MemberStatus, Server, Waker, run};
 use petasos_quorum::state::Replicated;
 use petasos_quorum::table::Table;
 use petasos_raft::{Entry, Kind, MemberId, Membership, Position, Restored, Settings};
@@ -316,7 +316,8 @@ fn live<L: Log + 'static, F: Files, N: Fn() -> Table + Send + 'static>(
     ready: &mpsc::Sender<Notifier>,
     over: &AtomicBool,
 ) -> Result<(), Ended> {
-    let charter = Charter { bytes_max: TABLE_BYTES as u64, lease_drift: settings.lease_drift };
+    let (machine, bytes_max) = (MachineKind::Table, TABLE_BYTES as u64);
+    let charter = Charter { machine, bytes_max, lease_drift: settings.lease_drift };
     let listen = Some(contact.address);
     let node = Node::start(NodeConfig { listen, ..NodeConfig::default() }).unwrap();
     let wake = waker.clone();

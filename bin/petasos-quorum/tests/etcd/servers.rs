@@ -5,20 +5,22 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use petasos::{Channel, block_on};
+use petasos_base::SystemClock;
 use petasos_quorum_etcd::api::{KVClient, RangeRequest};
 
 /// Longer than anything in these tests takes.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_petasos-quorum");
 
 /// Waits until something is so.
 pub fn until(mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
+    let clock = SystemClock::default();
+    let begin = clock.now();
     while !is_so() {
-        assert!(begin.elapsed() < PATIENCE, "it does not come to pass");
+        assert!(clock.now() - begin < PATIENCE, "it does not come to pass");
         sleep(Duration::from_millis(20));
     }
 }
