@@ -11,7 +11,7 @@ use petasos_quorum::member::Admin;
 use petasos_quorum::reply::Reply;
 use petasos_quorum::service::{ADMIN, COMMAND, FOLLOW, MemberStatus, READ, STATUS};
 use petasos_quorum::state::Command;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 
 use crate::api::ResponseHeaderMut;
 use crate::failure::{busy, malformed, of_client, of_member, of_refusal};
@@ -20,6 +20,8 @@ use crate::failure::{busy, malformed, of_client, of_member, of_refusal};
 const TIMEOUT: Duration = Duration::from_secs(7);
 /// Requests that are asked at once at most: others wait.
 const ASKED_MAX: usize = 4096;
+/// Ranges that are longer than one answer and are read at once at most: others wait.
+const LONG_MAX: usize = 16;
 
 /// Asks the group, and the member that clients are connected to.
 #[derive(Clone)]
@@ -27,6 +29,7 @@ pub(crate) struct Group {
     pipeline: Pipeline,
     own: SocketAddr,
     places: Arc<Semaphore>,
+    long_places: Arc<Semaphore>,
     status: watch::Receiver<Arc<MemberStatus>>,
 }
 
@@ -62,12 +65,19 @@ impl Group {
         own: SocketAddr,
         status: watch::Receiver<Arc<MemberStatus>>,
     ) -> Group {
-        Group { pipeline, own, places: Arc::new(Semaphore::new(ASKED_MAX)), status }
+        let places = |count| Arc::new(Semaphore::new(count));
+        let (places, long_places) = (places(ASKED_MAX), places(LONG_MAX));
+        Group { pipeline, own, places, long_places, status }
     }
 
     /// What the own member has said of itself, a second ago at most if it answers.
     pub fn status(&self) -> Arc<MemberStatus> {
         self.status.borrow().clone()
+    }
+
+    /// A place for a range that is longer than one answer: it takes memory until it is sent.
+    pub async fn long_place(&self) -> Result<SemaphorePermit<'_>, Status> {
+        self.long_places.acquire().await.map_err(|_| busy())
     }
 
     /// What the own member says of itself now.

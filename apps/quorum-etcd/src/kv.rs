@@ -13,7 +13,7 @@ use crate::group::{Answered, Group};
 use crate::sorting::{read_max, write_item, write_range};
 
 /// The most bytes of a range's answer.
-const RANGE_BYTES_MAX: usize = 256 << 20;
+const RANGE_BYTES_MAX: usize = 64 << 20;
 
 pub(crate) struct Store(pub Group);
 
@@ -33,6 +33,7 @@ impl Store {
         let (mut at, mut left) = (range.revision().max(0), limit);
         let (mut revision, mut pieces, mut count, mut bytes) = (None, Vec::new(), 0, 0);
         let mut next: Option<Vec<u8>> = None;
+        let mut place = None;
         loop {
             let keys = Keys { from: next.as_deref().unwrap_or(all.from), end: all.end };
             let any = (0, 0);
@@ -59,6 +60,9 @@ impl Store {
             }
             if next.is_none() {
                 return Ok((revision.unwrap_or(at), pieces, count));
+            }
+            if place.is_none() {
+                place = Some(self.0.long_place().await?);
             }
         }
     }

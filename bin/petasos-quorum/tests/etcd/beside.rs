@@ -365,3 +365,40 @@ fn a_group_tells_the_changes_that_etcd_tells() {
         assert_eq!(changes(&ours, &create, last), expected, "{create:?}");
     }
 }
+
+/// Ranges that are read in many parts, and an end of one that is a key.
+#[test]
+fn long_ranges_are_those_of_etcd() {
+    let Some((_etcd, address)) = etcd("beside-long") else { return };
+    let member = Member::start(9, 1, &["--in-memory", "--init", "--keeps", "etcd"]);
+    let servers = [Server::new(&member.channel()), Server::new(&channel(&address))];
+    for part in 0..120 {
+        let mut txn = TxnRequest::new();
+        for number in 0..100 {
+            let mut put = RequestOp::new();
+            let key = format!("long/{part:03}/{number:02}");
+            let mut edit = put.edit();
+            edit.request_put_mut().set_key(key.as_bytes()).set_value(&[b'v'; 100][..]);
+            txn.edit().success_mut().push(&put);
+        }
+        for server in &servers {
+            let done = block_on(server.keys.txn(txn.clone())).unwrap();
+            assert!(done.succeeded());
+        }
+    }
+    for (limit, order, end) in [
+        (0, SortOrder::NONE, "long/\u{7f}"),
+        (11_000, SortOrder::NONE, "long/\u{7f}"),
+        (10, SortOrder::DESCEND, "long/\u{7f}"),
+        (0, SortOrder::NONE, "long/060/50"),
+        (0, SortOrder::NONE, "long/"),
+    ] {
+        let mut range = RangeRequest::new();
+        let mut edit = range.edit();
+        edit.set_key("long/").set_range_end(end).set_limit(limit).set_sort_order(order);
+        let asked = Asked::Range(range);
+        let expected = asked.of(&servers[1]);
+        assert!(asked.of(&servers[0]) == expected, "{asked:?}");
+        assert!(expected.is_ok_and(|text| end == "long/" || text.len() > 4_000));
+    }
+}
