@@ -5,5 +5,6 @@
 mod beside;
 mod clients;
 mod commands;
+mod names;
 mod outages;
 mod servers;

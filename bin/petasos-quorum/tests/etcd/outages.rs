@@ -10,13 +10,14 @@ use petasos_base::sync::{AtomicBool, Ordering};
 use petasos_base::{Rng, SystemClock};
 use petasos_history::{
     Budget, Bytes, CallId, Compare as Comparison, Event as Told, Header, Item, Keys, ModelKind, Op,
-    Operand, Reader, Recorder, Relation, Reply, Seen, Verdict, check,
+    Operand, Reader, Recorder, Refusal, Relation, Reply, Seen, Verdict, check,
 };
 use petasos_quorum_etcd::api::compare::CompareTarget;
 use petasos_quorum_etcd::api::event::EventType;
 use petasos_quorum_etcd::api::{
-    Compare, DeleteRangeRequest, Event, KVClient, KeyValue, PutRequest, RangeRequest, RequestOp,
-    TxnRequest, WatchClient, WatchRequest, WatchResponse,
+    Compare, DeleteRangeRequest, Event, KVClient, KeyValue, LeaseClient, LeaseGrantRequest,
+    LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest, PutRequest, RangeRequest,
+    RequestOp, TxnRequest, WatchClient, WatchRequest, WatchResponse,
 };
 
 use crate::servers::{Member, channel, folder, until};
@@ -51,6 +52,11 @@ fn header(first: u64) -> Header {
 /// A client of one member that records what it does.
 struct Recording {
     keys: KVClient,
+    leases: LeaseClient,
+    process: u64,
+    /// The lease that was granted last, or 0.
+    lease: u64,
+    granted: u64,
     recorder: Recorder<Vec<u8>>,
     clock: SystemClock,
     rng: Rng,
@@ -64,6 +70,10 @@ impl Recording {
     fn new(port: &str, process: u64, clock: &SystemClock, first: u64) -> Recording {
         Recording {
             keys: KVClient::new(channel(port)),
+            leases: LeaseClient::new(channel(port)),
+            process,
+            lease: 0,
+            granted: 0,
             recorder: Recorder::new(Vec::new(), process, Some(header(first))).unwrap(),
             clock: clock.clone(),
             rng: Rng::new(process),
@@ -99,9 +109,13 @@ impl Recording {
         let key = KEYS[self.rng.below(3) as usize];
         let value = format!("{at}");
         let name = Bytes::from(key);
-        match self.rng.below(8) {
-            0..=2 => self.put(key, &value),
-            3 => {
+        match self.rng.below(40) {
+            0 => self.grant(),
+            1 => self.renew(),
+            2 => self.revoke(),
+            3..=5 => self.put(key, &value, self.lease),
+            6..=14 => self.put(key, &value, 0),
+            15..=19 => {
                 let keys = Keys { key: name, end: None };
                 let call = self.begin(&Op::DeleteRange { keys });
                 let mut delete = DeleteRangeRequest::new();
@@ -114,20 +128,68 @@ impl Recording {
                 });
                 self.end(call, true, result);
             }
-            4 => self.swap(key, &value),
+            20..=24 => self.swap(key, &value),
             _ => self.read(key),
         }
     }
 
-    fn put(&mut self, key: &str, value: &str) {
+    fn put(&mut self, key: &str, value: &str, lease: u64) {
         let (name, text) = (Bytes::from(key), Bytes::from(value));
-        let call = self.begin(&Op::Put { key: name, value: text, lease: 0 });
-        let result = block_on(self.keys.put(timed(put(key, value))));
+        let call = self.begin(&Op::Put { key: name, value: text, lease });
+        let mut request = put(key, value);
+        request.edit().set_lease(lease.cast_signed());
+        let result = block_on(self.keys.put(timed(request)));
         let result = result.map(|put| {
             self.revision = put.header().map_or(0, |head| head.revision());
             Reply { revision: Some(number(self.revision)), ..Reply::default() }
         });
+        self.end(call, true, refused(result));
+    }
+
+    /// A lease of a number that nobody has had, which lives for long or ends by itself.
+    fn grant(&mut self) {
+        self.granted += 1;
+        let lease = self.process << 32 | self.granted;
+        let ttl_s = if self.rng.chance(0.5) { 2 } else { 600 };
+        let call = self.begin(&Op::Grant { lease, ttl_ms: ttl_s * 1000 });
+        let mut grant = LeaseGrantRequest::new();
+        grant.edit().set_id(lease.cast_signed()).set_ttl(ttl_s.cast_signed());
+        let result = block_on(self.leases.lease_grant(timed(grant)));
+        if result.is_ok() {
+            self.lease = lease;
+        }
+        self.end(call, true, result.map(|_| Reply::default()));
+    }
+
+    fn renew(&mut self) {
+        let lease = self.lease;
+        if lease == 0 {
+            return;
+        }
+        let call = self.begin(&Op::KeepAlive { lease });
+        let result = block_on(async {
+            let (mut asks, mut answers) = self.leases.lease_keep_alive().await?;
+            let mut ask = LeaseKeepAliveRequest::new();
+            ask.edit().set_id(lease.cast_signed());
+            asks.send(ask).await?;
+            let ended = || Status::unavailable("the stream has ended");
+            answers.message().await?.ok_or_else(ended)
+        });
+        let alive = |answer: Msg<LeaseKeepAliveResponse>| Some(answer.ttl() > 0);
+        let result = result.map(|answer| Reply { alive: alive(answer), ..Reply::default() });
         self.end(call, true, result);
+    }
+
+    fn revoke(&mut self) {
+        let lease = std::mem::take(&mut self.lease);
+        if lease == 0 {
+            return;
+        }
+        let call = self.begin(&Op::Revoke { lease });
+        let mut revoke = LeaseRevokeRequest::new();
+        revoke.edit().set_id(lease.cast_signed());
+        let result = block_on(self.leases.lease_revoke(timed(revoke)));
+        self.end(call, true, refused(result.map(|_| Reply::default())));
     }
 
     /// Stores a value if the key's revision is the one that was seen last.
@@ -187,6 +249,14 @@ fn put(key: &str, value: &str) -> Msg<PutRequest> {
     let mut put = PutRequest::new();
     put.edit().set_key(key).set_value(value);
     put
+}
+
+/// That a lease has ended is an answer, too.
+fn refused(result: Result<Reply, Status>) -> Result<Reply, Status> {
+    result.or_else(|status| match status.code() {
+        Code::NotFound => Ok(Reply { error: Some(Refusal::NoLease), ..Reply::default() }),
+        _ => Err(status),
+    })
 }
 
 /// Whether a request has failed as those do whose member, or whose group's leader, is gone.
@@ -332,7 +402,7 @@ fn clients_of_etcd_see_one_order_while_members_are_killed() {
 /// Makes a last change, which ends watches, and gives what was recorded of it.
 fn end(mut recording: Recording) -> Vec<u8> {
     until(|| {
-        recording.put("c", "end");
+        recording.put("c", "end", 0);
         recording.done > 0
     });
     recording.recorder.finish().unwrap()
