@@ -109,13 +109,14 @@ impl Recording {
         let key = KEYS[self.rng.below(3) as usize];
         let value = format!("{at}");
         let name = Bytes::from(key);
-        match self.rng.below(40) {
+        match self.rng.below(200) {
             0 => self.grant(),
             1 => self.renew(),
             2 => self.revoke(),
-            3..=5 => self.put(key, &value, self.lease),
-            6..=14 => self.put(key, &value, 0),
-            15..=19 => {
+            // A key that nobody else writes goes with its lease.
+            3..=14 => self.put(&format!("b{}", self.process), &value, self.lease),
+            15..=74 => self.put(key, &value, 0),
+            75..=99 => {
                 let keys = Keys { key: name, end: None };
                 let call = self.begin(&Op::DeleteRange { keys });
                 let mut delete = DeleteRangeRequest::new();
@@ -128,7 +129,7 @@ impl Recording {
                 });
                 self.end(call, true, result);
             }
-            20..=24 => self.swap(key, &value),
+            100..=124 => self.swap(key, &value),
             _ => self.read(key),
         }
     }
