@@ -72,6 +72,9 @@ impl Change {
     }
 }
 
+/// Changes, in order.
+pub(crate) type Changes = Arc<[Arc<Change>]>;
+
 /// All changes from revision `first` on.
 #[derive(Default)]
 struct Recent {
@@ -118,7 +121,7 @@ impl Feed {
     }
 
     /// Changes from a revision on, or nothing if older ones of these are not kept here.
-    pub fn since(&self, from: i64) -> Option<Vec<Arc<Change>>> {
+    pub fn since(&self, from: i64) -> Option<Changes> {
         let recent = self.lock();
         let begin = recent.changes.partition_point(|change| change.revision() < from);
         (from >= recent.first).then(|| recent.changes.range(begin..).cloned().collect())

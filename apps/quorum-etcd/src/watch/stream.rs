@@ -23,8 +23,9 @@ use crate::sorting::write_item;
 const PROGRESS: Duration = Duration::from_secs(600);
 /// A response ends with the revision with which it has so many bytes.
 const RESPONSE_BYTES: usize = 1 << 20;
-/// The most watches of a stream.
-const WATCHERS_MAX: usize = 1 << 16;
+/// What the watches of a stream may take, in bytes of their keys and 256 more for each.
+const WATCHERS_BYTES_MAX: usize = 16 << 20;
+const WATCHER_BYTES: usize = 256;
 /// The number of no watch.
 const NONE: i64 = -1;
 
@@ -33,6 +34,8 @@ pub(super) struct Stream {
     feed: Arc<Feed>,
     responses: Sender<WatchResponse>,
     watchers: BTreeMap<i64, Watcher>,
+    /// What they take.
+    bytes: usize,
     next_id: i64,
     /// Up to this revision, the feed has all.
     tip: i64,
@@ -42,8 +45,8 @@ pub(super) struct Stream {
 
 impl Stream {
     pub fn new(group: Group, feed: Arc<Feed>, responses: Sender<WatchResponse>) -> Stream {
-        let (watchers, next_id, tip, wants_progress) = Default::default();
-        Stream { group, feed, responses, watchers, next_id, tip, wants_progress }
+        let (watchers, bytes, next_id, tip, wants_progress) = Default::default();
+        Stream { group, feed, responses, watchers, bytes, next_id, tip, wants_progress }
     }
 
     /// Takes requests and tells changes, until the client has no more requests.
@@ -75,9 +78,9 @@ impl Stream {
             Some(RequestUnion::CreateRequest(create)) => self.create(create).await,
             Some(RequestUnion::CancelRequest(cancel)) => {
                 let id = cancel.watch_id();
-                match self.watchers.remove(&id) {
-                    Some(_) => self.cancelled(id, 0, "").await,
-                    None => Ok(()),
+                match self.remove(id) {
+                    true => self.cancelled(id, 0, "").await,
+                    false => Ok(()),
                 }
             }
             Some(RequestUnion::ProgressRequest(_)) => {
@@ -89,12 +92,14 @@ impl Stream {
     }
 
     async fn create(&mut self, request: &WatchCreateRequest) -> Result<(), Status> {
-        let is_long = request.key().len().max(request.range_end().len()) > KEY_BYTES_MAX;
+        let (key, end) = (request.key().len(), request.range_end().len());
+        let bytes = self.bytes + WATCHER_BYTES + key + end;
+        let is_long = key.max(end) > KEY_BYTES_MAX || bytes > WATCHERS_BYTES_MAX;
         let id = match request.watch_id() {
             0 => self.free_id(),
             id => id,
         };
-        if is_long || id < 0 || self.watchers.len() >= WATCHERS_MAX {
+        if is_long || id < 0 {
             return self.refuse("etcdserver: request is too large").await;
         }
         if self.watchers.contains_key(&id) {
@@ -105,9 +110,17 @@ impl Stream {
             revision => revision,
         };
         self.watchers.insert(id, Watcher::new(id, request, next));
+        self.bytes = bytes;
         let mut response = self.response(id);
         response.edit().set_created(true);
         self.responses.send(response).await
+    }
+
+    /// Ends a watch, if there is one of this number.
+    fn remove(&mut self, id: i64) -> bool {
+        let removed = self.watchers.remove(&id);
+        self.bytes -= removed.as_ref().map_or(0, |gone| WATCHER_BYTES + gone.key_bytes());
+        removed.is_some()
     }
 
     fn free_id(&mut self) -> i64 {
@@ -189,15 +202,15 @@ impl Stream {
         };
         let answered = self.group.read_own(&EtcdQuery::Events(query)).await?;
         let Answer { body: Ok(mut body), .. } = answered.answer()? else {
-            self.watchers.remove(&id);
+            self.remove(id);
             let compacted = compacted(&self.group).await?;
             let why = "mvcc: required revision has been compacted";
             self.cancelled(id, compacted, why).await?;
             return Ok(false);
         };
         let EventsAnswer { until, events } = EventsAnswer::read(&mut body).ok_or_else(malformed)?;
-        let told: Vec<_> = events.iter().map(|event| Arc::new(Change::of(event))).collect();
-        let wanted: Vec<_> = told.into_iter().filter(|change| watcher.wants(change)).collect();
+        let told = events.iter().map(|event| Arc::new(Change::of(event)));
+        let wanted: Vec<_> = told.filter(|change| watcher.wants(change)).collect();
         self.tip = self.tip.max(until);
         self.send(id, &wanted).await?;
         self.moved(id, until + 1);

@@ -15,6 +15,7 @@ enum OwnedEnd {
 /// A watch: which keys, and up to where it was told.
 pub(super) struct Watcher {
     pub id: i64,
+    asked_bytes: usize,
     from: Vec<u8>,
     end: OwnedEnd,
     wants_puts: bool,
@@ -41,6 +42,7 @@ impl Watcher {
         };
         Watcher {
             id,
+            asked_bytes: request.key().len() + request.range_end().len(),
             from: from.to_vec(),
             end,
             wants_puts: !request.filters().contains(&FilterType::NOPUT),
@@ -51,6 +53,11 @@ impl Watcher {
             is_in_past: request.start_revision() > 0,
             was_told: false,
         }
+    }
+
+    /// How long its keys were, as they were asked for.
+    pub fn key_bytes(&self) -> usize {
+        self.asked_bytes
     }
 
     pub fn keys(&self) -> Keys<'_> {

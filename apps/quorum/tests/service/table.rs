@@ -89,6 +89,38 @@ fn reads_by_lease_and_stale_reads_are_answered() {
     assert_eq!(get(client, b"key", Freshness::Stale), Some(b"value".to_vec()));
 }
 
+/// QR16: a read that waits for news is answered by it, and without it as well, in a while.
+#[test]
+fn reads_that_wait_are_answered_by_news() {
+    let group = Group::start(3, Keeping::Memory);
+    let leader = group.leader();
+    let follower = group.address(if leader == 1 { 2 } else { 1 });
+    let mut connected = group.client();
+    let client = &mut connected.client;
+    assert_eq!(put(client, b"key", b"old").unwrap().status, TableStatus::Done);
+    let query = Query::Get(b"key").to_bytes();
+    let value = |done: &Done| decode_items(&done.bytes).unwrap().0.pop().map(|item| item.value);
+    // There is no news after the end of all entries.
+    let without = client.follow(follower, u64::MAX, &query).unwrap();
+    let mut index = without.index;
+    let old = client.follow(follower, index.saturating_sub(1), &query).unwrap();
+    assert!(old.index >= index);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut connected = group.client();
+            loop {
+                let done = connected.client.follow(follower, index, &query).unwrap();
+                index = index.max(done.index);
+                if value(&done).is_some_and(|value| value == b"new") {
+                    return done.index;
+                }
+            }
+        });
+        assert_eq!(put(client, b"key", b"new").unwrap().status, TableStatus::Done);
+        assert!(waiting.join().unwrap() > without.index);
+    });
+}
+
 /// A leader refuses what may have no room beside all that waits, which on a busy host may be an
 /// earlier command that was sent twice: asks a few times.
 fn patiently(

@@ -5,6 +5,7 @@
 mod beside;
 mod clients;
 mod commands;
+mod hostile;
 mod names;
 mod outages;
 mod servers;
