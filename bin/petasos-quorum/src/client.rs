@@ -13,6 +13,9 @@ use petasos_quorum::client::{Asker, Client, ClientError};
 use petasos_quorum::reply::Status;
 use petasos_quorum::service::MemberStatus;
 
+/// Requests that a member is asked at once: the port for etcd's clients has many.
+const SLOTS: u32 = 64;
+
 /// How to call a group.
 #[derive(Args, Clone)]
 pub struct CallArgs {
@@ -44,19 +47,12 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// What the first member that answers says of itself, and its address.
+    /// What the first member that answers says of the group.
     ///
     /// # Errors
     /// If none does.
-    pub fn status(&mut self) -> Result<(SocketAddr, MemberStatus), Failure> {
-        let mut result = Err(ClientError::Unavailable);
-        for member in self.members.clone() {
-            result = self.client.status_of(member).map(|status| (member, status));
-            if result.is_ok() {
-                break;
-            }
-        }
-        result.map_err(|error| failure(&error))
+    pub fn status(&mut self) -> Result<MemberStatus, Failure> {
+        self.client.status().map_err(|error| failure(&error))
     }
 }
 
@@ -95,7 +91,9 @@ pub fn asking(members: &[SocketAddr], call: &CallArgs) -> Result<(Endpoint<Asker
     let node = Node::start(call.security.apply(config)?)?;
     let io = call.transport.open(call.transport.ip_towards(members[0]), 0)?;
     let (clock, asker) = (Clock::system(), Asker::new(members));
-    let mut endpoint = Endpoint::new(EndpointConfig::default(), io, clock, asker);
+    let mut config = EndpointConfig::default();
+    config.session.slots = SLOTS;
+    let mut endpoint = Endpoint::new(config, io, clock, asker);
     endpoint.attach(&node)?;
     Ok((endpoint, node))
 }

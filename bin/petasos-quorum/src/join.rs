@@ -24,7 +24,7 @@ pub fn join(
     address: SocketAddr,
 ) -> Result<MemberFile, Failure> {
     let mut connected = connect(members, call)?;
-    let (_, status) = connected.status()?;
+    let status = connected.status()?;
     let group = u128::from_str_radix(&status.group, 16);
     let group = group.map_err(|_| failure(&ClientError::Malformed))?;
     let contact = Contact { incarnation: secret(), address };

@@ -58,7 +58,7 @@ pub struct Keeps(MachineKind);
 /// # Errors
 /// If no member says it, or it is what this version does not know.
 pub fn keeps(connected: &mut Connected) -> Result<Keeps, Failure> {
-    let (_, status) = connected.status()?;
+    let status = connected.status()?;
     match status.charter.machine {
         machine @ (MachineKind::Table | MachineKind::Etcd) => Ok(Keeps(machine)),
         _ => Err(other_version()),

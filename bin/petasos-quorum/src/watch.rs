@@ -10,19 +10,19 @@ use petasos_quorum::etcd::{
     End, EtcdCommand, EtcdQuery, Event, EventsAnswer, EventsQuery, Keys, LeaseAnswer, read_lease,
 };
 use petasos_quorum::member::Freshness;
-use petasos_quorum::service::MachineKind;
+use petasos_quorum::service::{MachineKind, MemberStatus};
 use serde_json::json;
 
 use crate::ask::text;
 use crate::client::{Connected, GroupArgs, failure};
 use crate::keeps::{etcd_answer, no_leases, other_version};
 
-/// Connects to a group that keeps etcd's model. Also which member has said so.
-fn connect(group: &GroupArgs) -> Result<(Connected, SocketAddr), Failure> {
+/// Connects to a group that keeps etcd's model. Also what a member has said of it.
+fn connect(group: &GroupArgs) -> Result<(Connected, MemberStatus), Failure> {
     let mut connected = group.connect()?;
-    let (member, status) = connected.status()?;
+    let status = connected.status()?;
     match status.charter.machine {
-        MachineKind::Etcd => Ok((connected, member)),
+        MachineKind::Etcd => Ok((connected, status)),
         _ => Err(no_leases()),
     }
 }
@@ -62,7 +62,7 @@ fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// If there is no answer, or what is wanted was compacted.
 pub fn watch(args: &WatchArgs) -> Result<(), Failure> {
-    let (mut connected, first) = connect(&args.group)?;
+    let (mut connected, status) = connect(&args.group)?;
     let behind = args.prefix.then(|| behind(args.key.as_bytes()));
     let end = match &behind {
         None => End::Single,
@@ -70,10 +70,14 @@ pub fn watch(args: &WatchArgs) -> Result<(), Failure> {
         Some(Some(behind)) => End::Before(behind),
     };
     let keys = Keys { from: args.key.as_bytes(), end };
-    // The others take over if the member that is asked ends.
-    let mut members: VecDeque<SocketAddr> = connected.members.iter().copied().collect();
-    members.retain(|member| *member != first);
-    members.push_front(first);
+    // The one that has answered comes first; the others take over if it ends.
+    let mut listed = status.members;
+    listed.sort_by_key(|listed| listed.member != status.member);
+    let known = listed.iter().filter_map(|listed| listed.address.parse().ok());
+    let mut members: VecDeque<SocketAddr> = known.collect();
+    if members.is_empty() {
+        return Err(other_version());
+    }
     let (mut from, mut index, mut left) = (args.revision, 0, args.count);
     let mut failures = 0;
     while left != Some(0) {

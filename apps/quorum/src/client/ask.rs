@@ -45,6 +45,8 @@ pub enum To {
     Leader,
     /// The member at an address. A response is given as it comes.
     Member(SocketAddr),
+    /// Any member that answers. A response is given as it comes.
+    Any,
 }
 
 /// Whether a request may be sent again after an attempt that may have been done.

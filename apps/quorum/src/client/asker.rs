@@ -114,7 +114,7 @@ impl Asker {
     /// Sends a request, or keeps it for later.
     fn attempt(&mut self, cx: &mut Context<Asker>, mut pending: Pending) {
         let at = match pending.ask.to {
-            To::Leader => self.leader,
+            To::Leader | To::Any => self.leader,
             To::Member(address) => self.place_of(address),
         };
         let (now, peer) = (cx.now(), &mut self.peers[at]);
@@ -122,7 +122,7 @@ impl Asker {
             // One that could not be reached a moment ago is left alone for a moment.
             peer.is_wanted = peer.since == Time::ZERO || now >= peer.since + PAUSE;
             pending.at = now + PAUSE;
-            if !peer.is_wanted && pending.ask.to == To::Leader {
+            if !peer.is_wanted && !matches!(pending.ask.to, To::Member(_)) {
                 self.leave(at);
             }
             return self.waiting.push(pending);
@@ -236,7 +236,7 @@ fn answered(asker: &mut Asker, cx: &mut Context<Asker>, completion: Completion<'
         Err(_) => Attempt::Lost,
         Ok(answer) => match pending.ask.to {
             To::Leader => Attempt::of_reply(&answer),
-            To::Member(_) => Attempt::Raw(answer.to_vec()),
+            To::Member(_) | To::Any => Attempt::Raw(answer.to_vec()),
         },
     };
     asker.go_on(cx.now(), pending, peer, attempt);

@@ -127,6 +127,16 @@ impl Client {
         self.repeat(COMMAND, &encoded(&mark), until, Repeat::Always).map(|done| done.index)
     }
 
+    /// What the first member that answers says of itself, and of the group.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub fn status(&mut self) -> Result<MemberStatus, ClientError> {
+        let until = self.deadline();
+        let done = self.ask(To::Any, STATUS, &[], until, Repeat::Read)?;
+        serde_json::from_slice(&done.bytes).map_err(|_| ClientError::Malformed)
+    }
+
     /// What the member at an address says of itself.
     ///
     /// # Errors

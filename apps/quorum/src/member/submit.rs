@@ -10,6 +10,9 @@ use crate::state::{COMMANDS_MAX, Command, begin_entry};
 
 /// A turn's entry is proposed early once it has so many bytes.
 const ENTRY_BYTES: usize = 1 << 20;
+/// Own entries that are not committed at most, before the next commands wait for one of them: then
+/// they are one entry. Each entry costs all members a turn, a write and messages.
+const ENTRIES_MAX: usize = 2;
 /// How often a leader proposes an entry without commands, so that the replicated clock goes on,
 /// in microseconds. Only while there are sessions.
 const CLOCK_US: u64 = 500_000;
@@ -73,7 +76,19 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
         }
     }
 
-    /// Proposes the turn's commands.
+    /// Whether commands wait to be proposed.
+    pub(super) fn has_batch(&self) -> bool {
+        !self.batch.calls.is_empty()
+    }
+
+    /// Proposes the commands that have come, unless enough is on its way.
+    pub(super) fn propose_if_few(&mut self) {
+        if self.proposed.len() < ENTRIES_MAX {
+            self.propose_batch();
+        }
+    }
+
+    /// Proposes the commands that have come.
     pub(super) fn propose_batch(&mut self) {
         if self.batch.calls.is_empty() {
             return;

@@ -17,11 +17,16 @@ impl<M: StateMachine + Send + 'static, L: Log, C> Member<M, L, C> {
         if now_us >= self.replica.next_tick_us() {
             self.replica.tick(now_us)?;
         }
-        self.propose_batch();
+        self.propose_if_few();
         self.propose_clock();
         self.hear_keeper()?;
         self.exchange()?;
         self.apply();
+        if self.has_batch() {
+            // What has waited for an entry that was committed.
+            self.propose_if_few();
+            self.exchange()?;
+        }
         self.answer_reads();
         self.answer_following();
         if !self.waiting.is_empty() {
