@@ -36,15 +36,8 @@ impl Store {
         let mut place = None;
         loop {
             let keys = Keys { from: next.as_deref().unwrap_or(all.from), end: all.end };
-            let any = (0, 0);
-            let query = RangeQuery {
-                keys,
-                revision: at,
-                limit: left,
-                keys_only: range.keys_only(),
-                modified: any,
-                created: any,
-            };
+            let query =
+                RangeQuery { keys, revision: at, limit: left, keys_only: range.keys_only() };
             let answered = self.one(range.serializable(), &EtcdQuery::Range(query)).await?;
             let (store, mut body) = answered.found()?;
             let piece = RangeAnswer::read(&mut body).ok_or_else(malformed)?;

@@ -196,8 +196,7 @@ fn etcd_range<'a>(wanted: &Wanted<'a>) -> RangeQuery<'a> {
         Wanted::Range { from, until: [], limit } => (Keys { from, end: End::Last }, limit),
         Wanted::Range { from, until, limit } => (Keys { from, end: End::Before(until) }, limit),
     };
-    let (limit, any) = (u64::from(limit), (0, 0));
-    RangeQuery { keys, revision: 0, limit, keys_only: false, modified: any, created: any }
+    RangeQuery { keys, revision: 0, limit: u64::from(limit), keys_only: false }
 }
 
 fn etcd_items(bytes: &[u8]) -> Result<(Vec<Item>, bool), Failure> {

@@ -11,8 +11,8 @@ use super::inbox::Inbox;
 /// Takes requests from any thread to a loop that asks a group ([`PipelineLoop`]). Copies are of the
 /// same loop.
 ///
-/// Its users bound how many requests wait. Those that the loop has not ended when it ends are never
-/// told.
+/// Its users bound how many requests wait. Those that the loop has not ended when it ends are
+/// dropped, with what was to be told.
 #[derive(Clone)]
 pub struct Pipeline {
     inbox: Inbox,

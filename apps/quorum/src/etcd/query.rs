@@ -38,11 +38,6 @@ pub struct RangeQuery<'a> {
     pub limit: u64,
     /// Without their values.
     pub keys_only: bool,
-    /// Only items that were written in these revisions, the first and the last; 0 for any. All are
-    /// counted.
-    pub modified: (i64, i64),
-    /// Only items that were created in these.
-    pub created: (i64, i64),
 }
 
 /// Asks for changes.
@@ -78,9 +73,6 @@ impl<'a> EtcdQuery<'a> {
                 push_i64(&mut bytes, range.revision);
                 push_u64(&mut bytes, range.limit);
                 bytes.push(u8::from(range.keys_only));
-                let (modified, created) = (range.modified, range.created);
-                let bounds = [modified.0, modified.1, created.0, created.1];
-                bounds.iter().for_each(|bound| push_i64(&mut bytes, *bound));
             }
             EtcdQuery::Events(events) => {
                 bytes.push(EVENTS);
@@ -112,8 +104,6 @@ impl<'a> EtcdQuery<'a> {
                 revision: read_i64(bytes)?,
                 limit: bytes.u64()?,
                 keys_only: read_bool(bytes)?,
-                modified: (read_i64(bytes)?, read_i64(bytes)?),
-                created: (read_i64(bytes)?, read_i64(bytes)?),
             }),
             EVENTS => EtcdQuery::Events(EventsQuery {
                 keys: read_keys(bytes)?,

@@ -55,10 +55,8 @@ impl Etcd {
                 break;
             }
             let Some(version) = history.at(revision) else { continue };
-            let is_meant = is_within(version.modified, range.modified)
-                && is_within(version.created, range.created);
             count += 1;
-            if is_meant && found < range.limit {
+            if found < range.limit {
                 version.push_item(&mut items, key, !range.keys_only);
                 found += 1;
             }
@@ -115,9 +113,4 @@ impl Etcd {
             push_short(to, key);
         }
     }
-}
-
-/// Whether a revision lies between two, of which 0 is none.
-fn is_within(revision: i64, (first, last): (i64, i64)) -> bool {
-    revision >= first && (last == 0 || revision <= last)
 }
